@@ -1,0 +1,172 @@
+"""Evaluates one file in one mode: the parent's loop over the cases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from harness.checking.truth import Declaration
+from harness.errors import BrokenTask, UnknownName
+from harness.evaluation.bench import Bench
+from harness.evaluation.modes import CaseRun, Conditions
+from harness.evaluation.protocol import Deadline
+from harness.evaluation.referee import Referee
+from harness.evaluation.result import MODES, CaseResult, Evaluation, Mode
+from harness.evaluation.run_folder import run_folder
+from harness.problem.case import Case
+from harness.problem.problem import Problem
+from harness.problem.variant import Variant
+from harness.targets.machine import Machine, open_machine
+from harness.timing.statistics import score_ns
+
+# Written before each timed call: far over any last-level cache (H200 60 MB, MI355X 256 MB), and long enough
+# (2 ms at 4 TB/s) for the host to enqueue the call behind it.
+CLEAR_BYTES = 8 << 30
+CALL_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to evaluate and how.
+
+    device: auto, cuda, hip or cpu. shapes: labels or names to restrict to, None for all that the file takes.
+    secret_seed: combined with each case's seed as on the platform. clear_bytes: None for the platform's clear.
+    limit_s: stop after this many seconds and keep what was measured; None for the task's own timeout.
+    declaration: what the file reads and rounds to, for a file that declares nothing.
+    """
+
+    mode: Mode = "test"
+    device: str = "auto"
+    shapes: str | None = None
+    secret_seed: int | None = None
+    clear_bytes: int | None = CLEAR_BYTES
+    limit_s: float | None = None
+    call_limit_s: float = CALL_LIMIT_S
+    declaration: Declaration | None = None
+
+
+CaseListener = Callable[[int, int, CaseResult | None, str], None]
+
+
+def _ignore(index: int, count: int, result: CaseResult | None, label: str) -> None:
+    return None
+
+
+def choose_cases(problem: Problem, variant: Variant, mode: str, shapes: str | None) -> list[Case]:
+    """The mode's cases that the file takes, narrowed to `shapes`; a shape without a test lends its benchmark.
+
+    Raises UnknownName for a shape that does not exist, or that the file does not take.
+    """
+    if not problem.shapes:
+        raise BrokenTask(f"{problem.root / 'task.yml'}: neither tests nor benchmarks")
+    chosen = problem.select_shapes(shapes)
+    if shapes:
+        refused = [shape for shape in chosen if not variant.takes(shape.label)]
+        if refused:
+            accepted = [word for s in problem.shapes if variant.takes(s.label) for word in (s.name, s.label)]
+            raise UnknownName(f"shape for {variant.name}", refused[0].label, accepted)
+    taken = [shape for shape in chosen if variant.takes(shape.label)]
+    cases = list(problem.task.tests if mode == "test" else problem.task.benchmarks)
+    if mode != "test" and problem.task.ranking_by == "last":
+        cases = cases[-1:]
+    if shapes is None and variant.shapes is None:
+        return cases
+    selected = [case for case in cases if problem.shape_of(case) in taken]
+    covered = [problem.shape_of(case) for case in selected]
+    return selected + [shape.case for shape in taken if shape not in covered]
+
+
+def evaluate(
+    problem: Problem,
+    variant: Variant,
+    request: Request,
+    *,
+    cases: Sequence[Case] | None = None,
+    machine: Machine | None = None,
+    listener: CaseListener = _ignore,
+) -> Evaluation:
+    """Run the file's cases in a child process and judge each.
+
+    listener(index, count, result, label) is called with result None when a case begins and with the result
+    when it ends. Raises UnknownName, MissingCapability, BrokenTask and BrokenSubmission for what cannot even
+    begin; whatever the submission does afterwards is in the result. KeyboardInterrupt passes through with
+    the child ended and the run folder removed.
+    """
+    if request.mode not in MODES:
+        raise UnknownName("mode", request.mode, MODES)
+    if cases is None:
+        cases = choose_cases(problem, variant, request.mode, request.shapes)
+    cases = [case.with_secret_seed(request.secret_seed) for case in cases]
+    machine = machine or open_machine(request.device)
+    began = time.monotonic()
+    referee = Referee(problem, variant, machine, request.declaration)
+    limit_s = request.limit_s if request.limit_s is not None else problem.task.timeout_s(request.mode)
+    conditions = Conditions(Deadline.after(limit_s), request.call_limit_s, request.clear_bytes, machine.on_gpu)
+    results: list[CaseResult] = []
+    stood_in = False
+    with run_folder(problem, variant) as folder, Bench(folder, machine) as bench:
+        runs = [CaseRun(bench, referee, conditions, case, problem.shape_of(case)) for case in cases]
+        if runs:
+            runs[0].warm_up(request.mode)
+        for index, run in enumerate(runs):
+            label = run.shape.label if run.shape else run.case.spec
+            listener(index, len(runs), None, label)
+            result = _excused(run.run(request.mode), variant, machine)
+            stood_in |= run.stand_in
+            results.append(result)
+            listener(index, len(runs), result, label)
+        bench.close()
+        stdout, stderr = bench.printed()
+    return Evaluation(
+        file=str(variant.path),
+        source_hash=variant.source_hash,
+        mode=request.mode,
+        machine=machine,
+        cases=tuple(results),
+        score_ns=_score(problem, request.mode, results),
+        notes=_notes(machine, results, stood_in, conditions),
+        stdout=stdout,
+        stderr=stderr,
+        duration_s=time.monotonic() - began,
+    )
+
+
+def _excused(result: CaseResult, variant: Variant, machine: Machine) -> CaseResult:
+    """A kernel that the interpreter cannot run at all was not checked; that is no verdict on the kernel."""
+    uses_gluon = "triton.experimental" in variant.source and "gluon" in variant.source
+    if machine.on_gpu or result.status != "fail" or not uses_gluon or result.official.status != "not checked":
+        return result
+    return replace(result, status="not checked", reason="Gluon kernels need a GPU; Triton cannot interpret them")
+
+
+def _score(problem: Problem, mode: str, results: Sequence[CaseResult]) -> float | None:
+    """The score, where every ranked benchmark was run, passed and timed."""
+    expected = 1 if problem.task.ranking_by == "last" else len(problem.task.benchmarks)
+    timings = [result.timing for result in results if result.status == "pass" and result.timing is not None]
+    if mode not in ("benchmark", "leaderboard") or len(timings) != expected or len(results) != expected:
+        return None
+    return score_ns([timing.mean for timing in timings], problem.task.ranking_by)
+
+
+def _notes(machine: Machine, results: Sequence[CaseResult], stood_in: bool, conditions: Conditions) -> tuple[str, ...]:
+    notes = []
+    if not machine.on_gpu:
+        notes.append("Triton kernels were interpreted on the CPU: correctness only, no timings.")
+    slices = list(dict.fromkeys(result.slice_of for result in results if result.slice_of))
+    if slices:
+        notes.append(f"Each shape ran on a slice ({'; '.join(slices)}), through the shape's own code where the file offers it.")
+    if stood_in:
+        from harness.aiter_stand_in import NOTICE
+
+        notes.append(NOTICE)
+    fitted = {result.exact.reads for result in results if result.exact.declared_by == "best fit" and result.exact.reads}
+    if fitted:
+        notes.append(
+            f"The file declares no inputs; its output fits {', '.join(sorted(fitted))} best. Say --kv and --rounding to fix it."
+        )
+    if conditions.deadline.passed:
+        notes.append("The limit of time ended this run; what was measured until then is kept.")
+    return tuple(notes)
+
+

@@ -1,0 +1,194 @@
+"""The platform's four modes, each as what happens to one case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.checking.verdict import ExactVerdict, OfficialVerdict
+from harness.errors import WorkerFailed
+from harness.evaluation.bench import Bench, Call
+from harness.evaluation.child import SubmissionError
+from harness.evaluation.protocol import Deadline, DeadlinePassed
+from harness.evaluation.referee import Draw, Referee
+from harness.evaluation.result import CaseResult
+from harness.problem.case import Case
+from harness.problem.problem import Shape
+from harness.timing.statistics import StopRule, statistics_of
+
+# The platform moves the seed by this much for each timed call of the leaderboard mode.
+SEED_STEP = 13
+# Warm-up and measured loops of gpu-mode/reference-kernels' eval.py (2026): runs and summed time at most.
+WARMUP = {"benchmark": StopRule(100, 0.1e9), "leaderboard": StopRule(100, 10e6)}
+MEASURED = {"benchmark": StopRule(1000, 50e9), "leaderboard": StopRule(100, 30e9)}
+_UNJUDGED = OfficialVerdict("not checked", "")
+_UNKNOWN = ExactVerdict("not checked", "")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How cases are run.
+
+    call_limit_s: a call that takes longer is a hang. clear_bytes: written before each timed call, None for the
+    platform's own clear. deadline: when everything must stop; what was measured by then is kept.
+    """
+
+    deadline: Deadline
+    call_limit_s: float
+    clear_bytes: int | None
+    timed: bool
+
+    def call_deadline(self) -> Deadline:
+        """When the call that starts now must have answered."""
+        return self.deadline.earlier_of(Deadline.after(self.call_limit_s))
+
+
+@dataclass
+class CaseRun:
+    """One case under way: `run` never raises for what a submission does."""
+
+    bench: Bench
+    referee: Referee
+    conditions: Conditions
+    case: Case
+    shape: Shape | None
+    stand_in: bool = False
+
+    def run(self, mode: str) -> CaseResult:
+        """The case's result in this mode."""
+        steps: dict[str, Callable[[CaseResult], CaseResult]] = {
+            "test": lambda result: result,
+            "benchmark": self._repeat_on_same_inputs,
+            "leaderboard": self._repeat_on_fresh_inputs,
+            "profile": self._profile,
+        }
+        label = self.shape.name if self.shape else self.case.spec
+        blank = CaseResult(label, self.case.spec, "fail", _UNJUDGED, _UNKNOWN)
+        if self.conditions.deadline.passed:
+            return replace(blank, reason="the limit of time came before this case")
+        try:
+            self._draw = self.referee.draw(self.case)
+            blank = replace(blank, slice_of=self._draw.slice_note)
+            result = self._judged(blank, self._first_call())
+            return steps[mode](result) if result.status == "pass" else result
+        except WorkerFailed as error:
+            return replace(blank, reason=self._reason(error))
+
+    def warm_up(self, mode: str) -> None:
+        """The platform's unreported repeats on the first case."""
+        if mode not in WARMUP or not self.conditions.timed:
+            return
+        try:
+            draw = self.referee.draw(self.case)
+            self.bench.put(draw.data, self.conditions.call_deadline())
+            if not self.bench.call(self.conditions.call_deadline()).stand_in:
+                self._loop(WARMUP[mode], lambda: self._timed_call().time_ns or 0.0)
+        except WorkerFailed:
+            # The case itself follows and reports what is wrong.
+            return
+
+    @property
+    def _key(self) -> tuple[Any, ...] | None:
+        sliced = self._draw.slice_note is not None
+        return self.shape.key if self.shape is not None and sliced else None
+
+    def _first_call(self) -> Call:
+        deadline = self.conditions.call_deadline()
+        self.bench.put(self._draw.data, deadline)
+        return self.bench.call(deadline, self._key)
+
+    def _judged(self, result: CaseResult, call: Call, draw: Draw | None = None) -> CaseResult:
+        draw = draw or self._draw
+        self.stand_in |= call.stand_in
+        exact = self.referee.exact(draw, call.output)
+        wrong_kind = self.referee.malformed(draw, call.output)
+        official = OfficialVerdict("fail", wrong_kind) if wrong_kind else self.referee.official(draw, call.output)
+        passed = official.status == "pass" and exact.status != "fail"
+        reason = ""
+        if official.status != "pass":
+            reason = f"official: {official.message.splitlines()[0] if official.message else 'rejected'}"
+        if exact.status == "fail":
+            reason = f"exact: {exact.detail}" if official.status == "pass" or wrong_kind else f"{reason}; exact: {exact.detail}"
+        return replace(result, status="pass" if passed else "fail", official=official, exact=exact, reason=reason)
+
+    @property
+    def _timed(self) -> bool:
+        return self.conditions.timed and not self.stand_in
+
+    def _timed_call(self) -> Call:
+        return self.bench.time(self.conditions.call_deadline(), self.conditions.clear_bytes)
+
+    def _repeat_on_same_inputs(self, result: CaseResult) -> CaseResult:
+        def once() -> float | CaseResult:
+            call = self._timed_call()
+            exact = self.referee.exact(self._draw, call.output)
+            if exact.status == "fail":
+                return replace(result, status="fail", exact=exact, reason=f"a timed call was wrong; exact: {exact.detail}")
+            return call.time_ns or 0.0
+
+        return self._measure(result, MEASURED["benchmark"], once)
+
+    def _repeat_on_fresh_inputs(self, result: CaseResult) -> CaseResult:
+        case = self.case
+
+        def once() -> float | CaseResult:
+            nonlocal case
+            case = case.with_seed_plus(SEED_STEP)
+            draw = self.referee.draw(case)
+            self.bench.put(draw.data, self.conditions.call_deadline())
+            call = self._timed_call()
+            judged = self._judged(result, call, draw)
+            if judged.status != "pass":
+                return replace(judged, reason=f"a timed call was wrong; {judged.reason}")
+            return call.time_ns or 0.0
+
+        return self._measure(result, MEASURED["leaderboard"], once)
+
+    def _measure(self, result: CaseResult, rule: StopRule, once: Callable[[], float | CaseResult]) -> CaseResult:
+        """Repeat `once`, which gives a time in nanoseconds or, when a call was wrong, the failed result."""
+        if not self._timed:
+            return result
+        samples, ended = self._loop(rule, once)
+        timing = statistics_of(samples) if samples else None
+        if isinstance(ended, CaseResult):
+            return replace(ended, samples_ns=tuple(samples), timing=None)
+        if ended is not None:
+            reason = self._reason(ended)
+            return replace(result, status="fail", samples_ns=tuple(samples), timing=timing, reason=reason)
+        return replace(result, samples_ns=tuple(samples), timing=timing)
+
+    def _loop(
+        self, rule: StopRule, once: Callable[[], float | CaseResult]
+    ) -> tuple[list[float], CaseResult | WorkerFailed | None]:
+        """Samples until the rule is reached, and what ended the loop before that."""
+        samples: list[float] = []
+        began = time.perf_counter_ns()
+        while not rule.reached(samples, time.perf_counter_ns() - began):
+            if self.conditions.deadline.passed:
+                return samples, None if samples else DeadlinePassed("the limit of time came first")
+            try:
+                step = once()
+            except DeadlinePassed as error:
+                cut_short = samples and self.conditions.deadline.passed
+                return samples, None if cut_short else error
+            except WorkerFailed as error:
+                return samples, error
+            if isinstance(step, CaseResult):
+                return samples, step
+            samples.append(step)
+        return samples, None
+
+    def _profile(self, result: CaseResult) -> CaseResult:
+        return replace(result, profile=self.bench.profile(self.conditions.call_deadline(), self._key))
+
+    def _reason(self, error: WorkerFailed) -> str:
+        if isinstance(error, SubmissionError):
+            where = f" (line {error.line} of the submission)" if error.line else ""
+            return f"{str(error).splitlines()[0]}{where}" if str(error) else f"raised{where}"
+        if isinstance(error, DeadlinePassed) and self.conditions.deadline.passed:
+            return "the limit of time came during this case"
+        if isinstance(error, DeadlinePassed):
+            return f"hung: no answer within {self.conditions.call_limit_s:g} s"
+        return str(error)

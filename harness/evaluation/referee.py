@@ -1,0 +1,118 @@
+"""The parent's side of a case: draws the inputs, keeps the truth, judges what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from harness.checking.exact import exact_verdict, malformed
+from harness.checking.official import official_verdict
+from harness.checking.truth import Declaration, Truth, check_declaration, load_truth
+from harness.checking.verdict import ExactVerdict, OfficialVerdict
+from harness.problem.case import Case
+from harness.problem.problem import Problem
+from harness.problem.variant import Variant
+from harness.targets.machine import Machine
+
+if TYPE_CHECKING:
+    import torch
+
+_NO_TRUTH = ExactVerdict("not checked", "this problem has no truth.py")
+
+
+@dataclass
+class Draw:
+    """The inputs of one call. slice_note: how much of the shape it is, where that is not all of it."""
+
+    case: Case
+    data: Any
+    slice_note: str | None
+    truths: dict[str, torch.Tensor] = field(default_factory=dict)
+
+
+class Referee:
+    """Everything about right and wrong that must stay out of the submission's process."""
+
+    def __init__(
+        self, problem: Problem, variant: Variant, machine: Machine, override: Declaration | None = None
+    ) -> None:
+        self._problem, self._variant, self._machine = problem, variant, machine
+        self._override = override
+        self._best_fit: Declaration | None = None
+        for declaration in self._declared():
+            if self.truth is not None and declaration:
+                check_declaration(self.truth, declaration, str(variant.path))
+
+    @cached_property
+    def reference(self) -> ModuleType:
+        """The problem's reference module."""
+        return self._problem.load_module("reference")
+
+    @cached_property
+    def truth(self) -> Truth | None:
+        """The problem's truth module, or None."""
+        return load_truth(self._problem)
+
+    def draw(self, case: Case) -> Draw:
+        """Fresh inputs of a case; a slice of it where kernels are interpreted."""
+        arguments, note = dict(case.arguments), None
+        if not self._machine.on_gpu and self.truth is not None:
+            arguments, note = self.truth.slice_arguments(arguments)
+        return Draw(case, self.reference.generate_input(**arguments), note)
+
+    def malformed(self, draw: Draw, output: Any) -> str | None:
+        """Why an output is of the wrong kind, where the problem says what kind is right."""
+        return None if self.truth is None else malformed(self.truth, draw.data, output)
+
+    def official(self, draw: Draw, output: Any) -> OfficialVerdict:
+        """The problem's own verdict."""
+        return official_verdict(self.reference, draw.data, output)
+
+    def exact(self, draw: Draw, output: Any) -> ExactVerdict:
+        """The verdict against the truth of what the file declares, or of what its output fits best."""
+        if self.truth is None:
+            return _NO_TRUTH
+        declaration, declared_by = self._declaration(draw, output)
+        return exact_verdict(
+            self.truth, draw.data, output, declaration, self._truth_of(draw, declaration), declared_by
+        )
+
+    def bytes_needed(self, draw: Draw) -> int | None:
+        """Bytes that any right kernel must move for this draw, for the declared inputs."""
+        if self.truth is None:
+            return None
+        return self.truth.bytes_needed(draw.data, self._declaration(draw, None)[0])
+
+    def _declared(self) -> list[Declaration]:
+        labels = [shape.label for shape in self._problem.shapes]
+        return [self._override or self._variant.declaration(label) for label in labels]
+
+    def _declaration(self, draw: Draw, output: Any) -> tuple[Declaration, str]:
+        if self._override:
+            return self._override, "option"
+        shape = self._problem.shape_of(draw.case)
+        declared = self._variant.declaration(shape.label if shape else None)
+        if declared:
+            return declared, "variant"
+        if self._best_fit is None and output is not None and self.malformed(draw, output) is None:
+            self._best_fit = self._fit(draw, output)
+        return self._best_fit or self.truth.candidates()[0], "best fit"
+
+    def _fit(self, draw: Draw, output: Any) -> Declaration:
+        candidates: Sequence[Declaration] = self.truth.candidates()
+
+        def error(declaration: Declaration) -> float:
+            expected = self._truth_of(draw, declaration)
+            verdict = exact_verdict(self.truth, draw.data, output, declaration, expected, "best fit")
+            return float("inf") if verdict.error is None else verdict.error
+
+        return min(candidates, key=error)
+
+    def _truth_of(self, draw: Draw, declaration: Declaration) -> torch.Tensor:
+        key = self.truth.describe(declaration)
+        if key not in draw.truths:
+            draw.truths[key] = self.truth.truth(draw.data, declaration)
+        return draw.truths[key]

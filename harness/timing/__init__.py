@@ -1,0 +1,1 @@
+"""Clocks and the statistics of their samples."""

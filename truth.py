@@ -1,0 +1,136 @@
+"""What a right answer to this problem is: the float64 attention of the KV that a submission declares to read.
+
+The harness finds this file beside task.yml and calls the functions below (harness/checking/truth.py says what
+each one owes); nothing else in the harness knows about attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from reference import E8M0_DTYPE, FP4X2_DTYPE, dequantize_mxfp4
+from task import QK_HEAD_DIM, V_HEAD_DIM, input_t
+
+KV_FORMATS = ("bf16", "fp8", "mxfp4")
+# Largest relative error, of the whole output and of the worst (query, head) row, by what q or P is rounded to
+# at worst. f16 and bf16 arithmetic shows about 0.002 and e4m3 about 0.03; half of the keys skipped shows 0.4.
+LIMITS = {"f16": 0.01, "fp8": 0.05}
+# Sequences that run where Triton is interpreted: an output row depends on its own sequence only, so a slice is exact.
+SLICE_SEQUENCES = 2
+
+
+def candidates() -> list[dict[str, Any]]:
+    """Declarations to try for a file that declares nothing, the most usual first."""
+    return [{"kv": kv, "rounding": "fp8"} for kv in ("fp8", "bf16", "mxfp4")]
+
+
+def describe(declaration: Mapping[str, Any]) -> str:
+    """The declared KV in a word or two: `fp8`, or `keys fp8, values bf16`."""
+    keys, values = _formats(declaration)
+    return keys if keys == values else f"keys {keys}, values {values}"
+
+
+def limit(declaration: Mapping[str, Any]) -> float:
+    """Largest error that passes. Raises ValueError for an unknown `rounding`."""
+    rounding = declaration.get("rounding", "fp8")
+    if rounding not in LIMITS:
+        raise ValueError(f"rounding '{rounding}' (accepted: {', '.join(LIMITS)})")
+    return LIMITS[rounding]
+
+
+def output_shape(data: input_t) -> tuple[int, ...]:
+    """(total_q, num_heads, v_head_dim)."""
+    q = data[0]
+    return (q.shape[0], q.shape[1], V_HEAD_DIM)
+
+
+def output_dtype(data: input_t) -> torch.dtype:
+    """bfloat16, always."""
+    return torch.bfloat16
+
+
+def rows(output: torch.Tensor) -> torch.Tensor:
+    """(total_q · num_heads, v_head_dim): one row for each (query, head)."""
+    return output.reshape(-1, output.shape[-1])
+
+
+def row_name(index: int) -> str:
+    """Which (query, head) a row of `rows` is."""
+    return f"query {index // 16}, head {index % 16}"
+
+
+def slice_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """The same case with its first sequences only, and how to say so (None when nothing was cut)."""
+    batch = int(arguments["batchsize"])
+    kept = min(batch, SLICE_SEQUENCES)
+    note = None if kept == batch else f"{kept} of {batch} sequences"
+    return {**arguments, "batchsize": kept}, note
+
+
+def bytes_needed(data: input_t, declaration: Mapping[str, Any]) -> int:
+    """Bytes that any kernel must move: q, the declared KV once (keys of 576, values within them), the output."""
+    q, kv_data, _, _, _ = data
+    keys, values = _formats(declaration)
+    tokens = kv_data["bf16"].shape[0]
+    per_value = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}
+    kv_bytes = tokens * QK_HEAD_DIM * per_value[keys]
+    if values != keys:
+        kv_bytes += tokens * V_HEAD_DIM * per_value[values]
+    rows_out = q.shape[0] * q.shape[1]
+    return int(q.numel() * 2 + kv_bytes + rows_out * V_HEAD_DIM * 2)
+
+
+@torch.no_grad()
+def truth(data: input_t, declaration: Mapping[str, Any]) -> torch.Tensor:
+    """The attention of bf16 q and the declared KV in float64: (total_q, 16, 512) float64, on the inputs' device.
+
+    Honours qo_indptr, kv_indptr and sm_scale. Query i of n in a sequence sees keys up to `kv_len − n + i`, as
+    the platform's reference asks of aiter (is_causal=True); with one query that is every key. A query that
+    sees no key gives zeros. Works sequence by sequence: temporaries are about 12 KB a token of the longest.
+    Raises ValueError when the declaration names no known KV format.
+    """
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    key_format, value_format = _formats(declaration)
+    output = torch.zeros((q.shape[0], q.shape[1], V_HEAD_DIM), dtype=torch.float64, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        first, last = queries[sequence], queries[sequence + 1]
+        begin, end = tokens[sequence], tokens[sequence + 1]
+        if first == last or begin == end:
+            continue
+        keys = _dequantize(kv_data, key_format, begin, end)
+        values = keys if key_format == value_format else _dequantize(kv_data, value_format, begin, end)
+        scores = q[first:last].double() @ keys.T * config["sm_scale"]
+        if last - first > 1:
+            scores.masked_fill_(_unseen(last - first, end - begin, q.device)[:, None, :], -torch.inf)
+        weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
+        output[first:last] = weights @ values[:, :V_HEAD_DIM]
+    return output
+
+
+def _unseen(queries: int, keys: int, device: torch.device) -> torch.Tensor:
+    """(queries, keys) bool: True where a query must not look, aligned at the sequence's end."""
+    seen = torch.ones((queries, keys), dtype=torch.bool, device=device).tril(diagonal=keys - queries)
+    return ~seen
+
+
+def _formats(declaration: Mapping[str, Any]) -> tuple[str, str]:
+    kv = declaration.get("kv", "fp8")
+    pair = (kv, kv) if isinstance(kv, str) else (kv.get("keys"), kv.get("values"))
+    for name in pair:
+        if name not in KV_FORMATS:
+            raise ValueError(f"kv '{name}' (accepted: {', '.join(KV_FORMATS)}, or keys=…,values=… of them)")
+    return pair
+
+
+def _dequantize(kv_data: Mapping[str, Any], name: str, begin: int, end: int) -> torch.Tensor:
+    """KV rows begin..end of one format, exactly, in float64: (end − begin, 576)."""
+    if name == "bf16":
+        return kv_data["bf16"][begin:end, 0].double()
+    data, scale = kv_data[name]
+    if name == "fp8":
+        return data[begin:end, 0].to(torch.float32).double() * scale.double()
+    packed = data.view(torch.uint8)[begin:end, 0].view(FP4X2_DTYPE)
+    return dequantize_mxfp4(packed, scale.view(torch.uint8)[begin:end].view(E8M0_DTYPE), torch.float64)
