@@ -8,7 +8,11 @@
     ├── BrokenSubmission        a submission or variant file cannot be used as it is
     ├── CannotMerge             the merge would change what a variant means
     ├── MissingCapability       this machine lacks a device, package or compiler
-    └── WorkerFailed            the child that runs a submission died or broke the protocol (exit code 1)
+    ├── WorkerFailed            the child that runs a submission died or broke the protocol (exit code 1)
+    │   ├── SubmissionError     the submission raised (harness.evaluation.child)
+    │   └── DeadlinePassed      it did not answer in time (harness.evaluation.protocol)
+    ├── WrongOutput             a timed call gave a wrong output (harness.compare.arm; exit code 1)
+    └── ComparisonStopped       an arm of a comparison failed (harness.compare.arm)
 
 A message names what was given, what is accepted and what to do, in one line.
 """

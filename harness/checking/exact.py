@@ -57,23 +57,57 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Largest errors that pass: of the whole output, and of any row."""
+
+    whole: float
+    row: float
+
+
+# What a file that declares coarse rounding may add to the error that such rounding makes by itself.
+LEAVE = 1.5
+
+
+def limits_on(truth: Truth, data: Any, declaration: Declaration, expected: torch.Tensor) -> Limits:
+    """The limits on these very inputs: the declared ones, or 1.5 × the error of the declared arithmetic if larger."""
+    base = truth.limit(declaration)
+    arithmetic = getattr(truth, "arithmetic_error", None)
+    error = None if arithmetic is None else arithmetic(data, declaration, expected)
+    if error is None:
+        return Limits(base, base)
+    own = relative_errors(truth.rows(expected) + error, truth.rows(expected), lambda rows: rows)
+    return Limits(max(base, LEAVE * own.whole), max(base, LEAVE * own.worst_row))
+
+
 def exact_verdict(
-    truth: Truth, data: Any, output: Any, declaration: Declaration, expected: torch.Tensor, declared_by: str
+    truth: Truth,
+    data: Any,
+    output: Any,
+    declaration: Declaration,
+    expected: torch.Tensor,
+    declared_by: str,
+    limits: Limits | None = None,
 ) -> ExactVerdict:
-    """Judge one output; `expected` is `truth.truth(data, declaration)`, on the output's device."""
-    limit, reads = truth.limit(declaration), truth.describe(declaration)
+    """Judge one output; `expected` is `truth.truth(data, declaration)`, on the output's device.
+
+    limits: None takes the declared ones.
+    """
+    reads = truth.describe(declaration)
+    limits = limits or Limits(truth.limit(declaration), truth.limit(declaration))
+    limit = max(limits.whole, limits.row)
     wrong_kind = malformed(truth, data, output)
     if wrong_kind:
         return ExactVerdict("fail", wrong_kind, limit=limit, reads=reads, declared_by=declared_by)
     finite = output.isfinite()
     if not bool(finite.all()):
         count = int((~finite).sum())
-        return ExactVerdict(
-            "fail", f"{count} of {output.numel()} values are NaN or Inf", None, None, limit, reads, declared_by
-        )
+        detail = f"{count} of {output.numel()} values are NaN or Inf"
+        return ExactVerdict("fail", detail, None, None, limit, reads, declared_by)
     errors = relative_errors(output, expected, truth.rows)
-    if errors.whole <= limit and errors.worst_row <= limit:
-        return ExactVerdict("pass", "", errors.whole, errors.worst_row, limit, reads, declared_by)
+    passed = errors.whole <= limits.whole and errors.worst_row <= limits.row
     where = truth.row_name(errors.worst_index)
-    detail = f"error {errors.whole:.4f}, worst row {errors.worst_row:.4f} ({where}), limit {limit:g} ({reads})"
-    return ExactVerdict("fail", detail, errors.whole, errors.worst_row, limit, reads, declared_by)
+    detail = f"error {errors.whole:.4f}, worst row {errors.worst_row:.4f} ({where}), limit {limit:.3g} ({reads})"
+    return ExactVerdict(
+        "pass" if passed else "fail", "" if passed else detail, errors.whole, errors.worst_row, limit, reads, declared_by
+    )

@@ -18,7 +18,8 @@ class Truth(Protocol):
     """The functions that a `truth.py` offers. `data` is what `generate_input` returned.
 
     A declaration is a file's `VARIANT` (or what `--kv` and `--rounding` said in its place); `truth`, `limit`,
-    `describe` and `bytes_needed` raise ValueError for one that they cannot read.
+    `describe` and `bytes_needed` raise ValueError for one that they cannot read. `arithmetic_error` and what the
+    probes draw (`changed_parts`, `hard_values`, `hard_shapes`, `sensitive_keys`) are optional.
     """
 
     def candidates(self) -> list[Declaration]:
@@ -47,6 +48,9 @@ class Truth(Protocol):
 
     def slice_arguments(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
         """A smaller case that exercises the same code, for slow devices, and how to say so."""
+
+    def arithmetic_error(self, data: Any, declaration: Declaration, expected: torch.Tensor) -> torch.Tensor | None:
+        """By rows, the error that the declared rounding makes by itself on these inputs, or None where it is none."""
 
     def bytes_needed(self, data: Any, declaration: Declaration) -> int:
         """Bytes that any right kernel must move."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,19 +39,35 @@ class Call:
     stand_in: bool
 
 
+@dataclass
+class _Slot:
+    """Inputs as the child holds them, and the parent's views of those on the GPU."""
+
+    specs: list[TensorSpec]
+    skeleton: Any
+    handles: list[dict[str, Any]]
+    mapped: list[torch.Tensor | None]
+
+    def unmap(self) -> None:
+        """Let go of the child's memory; the child may then free it."""
+        self.mapped = []
+
+    def sweep(self) -> None:
+        """Remove what the child left in shared memory. Only once it is gone: it does so itself when it frees."""
+        for handle in self.handles:
+            forget_counter(handle)
+
+
 class Bench:
     """A child with the submission imported; replaced by a fresh one after it died.
 
-    Raises what Child.request raises. `put` inputs, then `call` on them.
+    `put` inputs into a named slot, then `call` on it. Raises what Child.request raises.
     """
 
     def __init__(self, folder: RunFolder, machine: Machine) -> None:
         self._folder, self._machine = folder, machine
         self._child: Child | None = None
-        self._specs: list[TensorSpec] = []
-        self._skeleton: Any = None
-        self._mapped: list[torch.Tensor] = []
-        self._handles: list[dict[str, Any]] = []
+        self._slots: dict[str, _Slot] = {}
         self._printed: list[tuple[str, str]] = []
 
     def load(self, deadline: Deadline) -> None:
@@ -65,47 +82,117 @@ class Bench:
             self.close()
             raise
 
-    def put(self, data: Any, deadline: Deadline) -> None:
-        """Write inputs to the child's input tensors: in place where they have the same kind as before."""
+    def put(self, data: Any, deadline: Deadline, slot: str = "inputs", *, counted: bool = False) -> None:
+        """Write inputs to a slot's tensors: in place where they have the same kind as before.
+
+        counted: afterwards the tensors' version counters see a write; without it the write goes past them.
+        """
         self.load(deadline)
         leaves: list[torch.Tensor] = []
         skeleton = flatten(data, leaves)
         specs = [TensorSpec.of(leaf) for leaf in leaves]
-        if specs != self._specs or skeleton != self._skeleton:
-            self._allocate(specs, skeleton, deadline)
+        held = self._slots.get(slot)
+        if held is None or (held.specs, held.skeleton) != (specs, skeleton):
+            held = self._allocate(slot, specs, skeleton, deadline)
         for index, leaf in enumerate(leaves):
-            if specs[index].on_gpu:
-                as_bytes_view(self._mapped[index]).copy_(as_bytes_view(leaf))
+            target = held.mapped[index]
+            if target is None:
+                self._request("write", deadline, tensor_to_bytes(leaf), slot=slot, leaf=index)
             else:
-                self._request("write", deadline, tensor_to_bytes(leaf), slot="inputs", leaf=index)
+                as_bytes_view(target).copy_(as_bytes_view(leaf))
         if self._machine.on_gpu:
             import torch
 
             torch.cuda.synchronize()
+        if counted:
+            self._request("count_write", deadline, slot=slot)
 
-    def _allocate(self, specs: list[TensorSpec], skeleton: Any, deadline: Deadline) -> None:
-        self._forget_inputs()
-        self._request("free", deadline, slot="inputs")
+    def free(self, deadline: Deadline, slot: str) -> None:
+        """Drop a slot's tensors, if it has any."""
+        held = self._slots.pop(slot, None)
+        if held is not None:
+            held.unmap()
+            self._request("free", deadline, slot=slot)
+
+    def _allocate(self, name: str, specs: list[TensorSpec], skeleton: Any, deadline: Deadline) -> _Slot:
+        self.free(deadline, name)
         answer, _ = self._request(
-            "allocate", deadline, slot="inputs", specs=[spec.to_json() for spec in specs], skeleton=skeleton
+            "allocate", deadline, slot=name, specs=[spec.to_json() for spec in specs], skeleton=skeleton
         )
-        self._specs, self._skeleton = specs, skeleton
-        self._handles = [raw for raw in answer["handles"] if raw is not None]
-        self._mapped = [
-            map_handle(spec, raw) if raw is not None else spec.empty()
-            for spec, raw in zip(specs, answer["handles"], strict=True)
+        handles = answer["handles"]
+        mapped = [
+            map_handle(spec, raw) if raw is not None else None for spec, raw in zip(specs, handles, strict=True)
         ]
+        slot = _Slot(specs, skeleton, [raw for raw in handles if raw is not None], mapped)
+        self._slots[name] = slot
+        return slot
 
-    def call(self, deadline: Deadline, key: tuple[Any, ...] | None = None) -> Call:
-        """One call on the inputs; `key` sends it to a merged file's entry for that shape."""
-        return self._call(deadline, {"key": key})
+    def call(
+        self,
+        deadline: Deadline,
+        key: tuple[Any, ...] | None = None,
+        slot: str = "inputs",
+        keep: str | None = None,
+        poison: int | None = None,
+    ) -> Call:
+        """One call on a slot's inputs; `key` sends it to a merged file's entry for that shape.
 
-    def time(self, deadline: Deadline, clear_bytes: int | None, key: tuple[Any, ...] | None = None) -> Call:
+        keep: the child holds the output under this name. poison: uninitialised memory is filled with this byte.
+        """
+        return self._call(deadline, {"slot": slot, "key": key, "keep": keep, "poison": poison})
+
+    def kept(self, deadline: Deadline, name: str) -> Any:
+        """A kept output as its memory is now."""
+        return self._tensors_of("kept", deadline, name=name)
+
+    def overlap(self, deadline: Deadline, first: str, second: str) -> bool:
+        """Whether two kept outputs share memory."""
+        return bool(self._request("overlap", deadline, names=[first, second])[0]["overlap"])
+
+    def inputs(self, deadline: Deadline, slot: str = "inputs") -> list[torch.Tensor]:
+        """A slot's input tensors as they are now; those on the GPU are live views."""
+        held = self._slots[slot].mapped
+        if all(view is not None for view in held):
+            return list(held)
+        return list(self._tensors_of("read", deadline, slot=slot))
+
+    def early_and_late(
+        self, deadline: Deadline, key: tuple[Any, ...] | None = None, slot: str = "inputs"
+    ) -> tuple[Any, Any]:
+        """One call's output at once, and after everything has come to rest."""
+        return self._tensors_of("early_and_late", deadline, slot=slot, key=key)
+
+    def repeat(
+        self, deadline: Deadline, count: int, key: tuple[Any, ...] | None = None, slot: str = "inputs"
+    ) -> tuple[float, float, Any]:
+        """`count` calls in a row: this process's clock and the events' claim, both in ns, and the last output."""
+        began = time.perf_counter_ns()
+        answer, payload = self._request(
+            "repeat", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, slot=slot, key=key, count=count
+        )
+        seen_ns = time.perf_counter_ns() - began
+        return float(seen_ns), float(answer["claimed_ns"]), self._read_output(answer, payload)
+
+    def _tensors_of(self, command: str, deadline: Deadline, **arguments: Any) -> Any:
+        answer, payload = self._request(command, deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, **arguments)
+        try:
+            return self._read_output(answer, payload)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            self.close()
+            raise WorkerFailed(f"the submission's process answered outside the protocol ({error})") from None
+
+    def time(
+        self,
+        deadline: Deadline,
+        clear_bytes: int | None,
+        key: tuple[Any, ...] | None = None,
+        slot: str = "inputs",
+    ) -> Call:
         """One timed call after a cache clear of so many bytes (None: the platform's own clear)."""
-        return self._call(deadline, {"key": key, "clear": clear_bytes})
+        return self._call(deadline, {"slot": slot, "key": key, "clear": clear_bytes})
 
     def _call(self, deadline: Deadline, arguments: dict[str, Any]) -> Call:
-        answer, payload = self._request("call", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, slot="inputs", **arguments)
+        answer, payload = self._request("call", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, **arguments)
         try:
             output = self._read_output(answer, payload)
             time_ns = None if answer["time_ns"] is None else float(answer["time_ns"])
@@ -130,20 +217,13 @@ class Bench:
 
     def _request(self, command: str, deadline: Deadline, payload: bytes = b"", **arguments: Any) -> Any:
         if self._child is None:
-            self.load(deadline)
-        assert self._child is not None
+            raise WorkerFailed("the submission's process is gone; inputs must be put anew")
         try:
             return self._child.request(command, deadline, payload, **arguments)
         except WorkerFailed as error:
             if not isinstance(error, SubmissionError) or error.leaves_device_unusable:
                 self.close()
             raise
-
-    def _forget_inputs(self) -> None:
-        self._mapped = []
-        for raw in self._handles:
-            forget_counter(raw)
-        self._handles, self._specs, self._skeleton = [], [], None
 
     def printed(self) -> tuple[str, str]:
         """What the submission printed so far: standard output and standard error, each bounded."""
@@ -153,12 +233,17 @@ class Bench:
         return "".join(out for out, _ in now), "".join(err for _, err in now)
 
     def close(self) -> None:
-        """End the child; a later `load` starts another."""
+        """End the child; a later `put` starts another."""
         child, self._child = self._child, None
-        self._forget_inputs()
+        slots = list(self._slots.values())
+        self._slots.clear()
+        for slot in slots:
+            slot.unmap()
         if child is not None:
             child.close()
             self._printed.append((child.stdout.text(), child.stderr.text()))
+        for slot in slots:
+            slot.sweep()
 
     def __enter__(self) -> Bench:
         return self

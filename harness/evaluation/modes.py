@@ -74,7 +74,7 @@ class CaseRun:
             result = self._judged(blank, self._first_call())
             return steps[mode](result) if result.status == "pass" else result
         except WorkerFailed as error:
-            return replace(blank, reason=self._reason(error))
+            return replace(blank, reason=self._reason(error), traceback=getattr(error, "traceback", ""))
 
     def warm_up(self, mode: str) -> None:
         """The platform's unreported repeats on the first case."""

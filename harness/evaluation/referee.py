@@ -8,7 +8,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from harness.checking.exact import exact_verdict, malformed
+from harness.checking.exact import exact_verdict, limits_on, malformed
 from harness.checking.official import official_verdict
 from harness.checking.truth import Declaration, Truth, check_declaration, load_truth
 from harness.checking.verdict import ExactVerdict, OfficialVerdict
@@ -58,9 +58,7 @@ class Referee:
 
     def draw(self, case: Case) -> Draw:
         """Fresh inputs of a case; a slice of it where kernels are interpreted."""
-        arguments, note = dict(case.arguments), None
-        if not self._machine.on_gpu and self.truth is not None:
-            arguments, note = self.truth.slice_arguments(arguments)
+        arguments, note = self.arguments(case)
         return Draw(case, self.reference.generate_input(**arguments), note)
 
     def malformed(self, draw: Draw, output: Any) -> str | None:
@@ -79,6 +77,38 @@ class Referee:
         return exact_verdict(
             self.truth, draw.data, output, declaration, self._truth_of(draw, declaration), declared_by
         )
+
+    def exact_on_hard(self, draw: Draw, output: Any, declaration: Declaration | None = None) -> ExactVerdict:
+        """The exact verdict with the leave of the declared rounding. declaration: None takes the shape's own."""
+        if self.truth is None:
+            return _NO_TRUTH
+        declared_by = "variant"
+        if declaration is None:
+            declaration, declared_by = self._declaration(draw, output)
+        expected = self._truth_of(draw, declaration)
+        limits = limits_on(self.truth, draw.data, declaration, expected)
+        return exact_verdict(self.truth, draw.data, output, declaration, expected, declared_by, limits)
+
+    def format_cost(self, draw: Draw) -> float | None:
+        """Relative error that the declared inputs themselves have against the problem's finest ones, or None.
+
+        The problem says which are the finest by `FINEST`, a declaration.
+        """
+        finest = getattr(self.truth, "FINEST", None)
+        if finest is None:
+            return None
+        own, best = self._truth_of(draw, self.declaration(draw)), self._truth_of(draw, finest)
+        return float((own - best).norm() / best.norm())
+
+    def declaration(self, draw: Draw) -> Declaration:
+        """What the file declares for a draw's shape, or what its outputs fit best so far."""
+        return self._declaration(draw, None)[0]
+
+    def arguments(self, case: Case) -> tuple[dict[str, Any], str | None]:
+        """A case's arguments as they run here, and how much of it that is (None: all)."""
+        if self._machine.on_gpu or self.truth is None:
+            return dict(case.arguments), None
+        return self.truth.slice_arguments(case.arguments)
 
     def bytes_needed(self, draw: Draw) -> int | None:
         """Bytes that any right kernel must move for this draw, for the declared inputs."""

@@ -23,6 +23,7 @@ class CaseResult:
     slice_of: for a run on the CPU, how much of the shape ran, e.g. `2 of 64 sequences`; None for all of it.
     timing: None wherever no real device was timed (interpreter, stand-in, failure before the first run).
     samples_ns: every timed call in order, in nanoseconds. profile: the profiler's table, in profile mode.
+    traceback: the submission's own, where it raised.
     """
 
     shape: str
@@ -35,6 +36,7 @@ class CaseResult:
     timing: Statistics | None = None
     samples_ns: tuple[float, ...] = ()
     profile: str | None = None
+    traceback: str = ""
 
 
 @dataclass(frozen=True)

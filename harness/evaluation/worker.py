@@ -6,11 +6,13 @@ from Python.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import math
 import os
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -20,6 +22,7 @@ from typing import Any
 
 import torch
 
+from harness.evaluation.poison import poisoned_memory
 from harness.evaluation.process_tree import die_with_parent
 from harness.evaluation.protocol import (
     TensorSpec,
@@ -77,6 +80,19 @@ class GpuClock:
         self._synchronize()
         return result, self._elapsed(start, end) * 1e6
 
+    def loop(self, call: Callable[[], Any], count: int) -> tuple[Any, float]:
+        """The last of `count` calls' results, and the sum of their event times in nanoseconds; nothing is cleared."""
+        queue, pairs, result = self._queue(), [], None
+        self._synchronize()
+        for _ in range(count):
+            start, end = self._event(enable_timing=True), self._event(enable_timing=True)
+            self._record(start, queue)
+            result = call()
+            self._record(end, queue)
+            pairs.append((start, end))
+        self._synchronize()
+        return result, sum(self._elapsed(start, end) for start, end in pairs) * 1e6
+
     def _queue(self) -> Any:
         stream_id, device_index, device_type = self._current(torch._C._cuda_getDevice())
         return self._queue_type(stream_id=stream_id, device_index=device_index, device_type=device_type)
@@ -104,6 +120,7 @@ class Worker:
         self._on_gpu = torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
         self._clock = GpuClock() if self._on_gpu else None
         self._stand_in_calls = 0
+        self._kept: dict[str, Any] = {}
 
     def load(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
         """Import the submission; what is missing here is stood in for first."""
@@ -120,11 +137,10 @@ class Worker:
         if self._on_gpu:
             torch.cuda.init()
             return
-        try:
-            from harness.evaluation.interpreter import mend_fp8_casts
-        except ImportError:
-            return
-        mend_fp8_casts()
+        if b"triton" in Path("submission.py").read_bytes():
+            from harness.evaluation.interpreter import mend_interpreter
+
+            mend_interpreter()
 
     def _device_mode(self) -> AbstractContextManager[Any]:
         if self._on_gpu:
@@ -169,11 +185,72 @@ class Worker:
         return {}
 
     def write(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
-        """Overwrite one CPU input tensor in place with the payload."""
+        """Overwrite one CPU input tensor in place with the payload, past its version counter."""
         slot, index = self._slots[request["slot"]], request["leaf"]
-        source = tensor_from_bytes(slot.specs[index], payload)
-        as_bytes_view(slot.tensors[index]).copy_(as_bytes_view(source))
+        target = slot.tensors[index]
+        source = torch.empty_strided(target.shape, target.stride(), dtype=target.dtype)
+        as_bytes_view(source).copy_(as_bytes_view(tensor_from_bytes(slot.specs[index], payload)))
+        extent = target.untyped_storage().nbytes() - target.storage_offset() * target.element_size()
+        ctypes.memmove(target.data_ptr(), source.data_ptr(), min(extent, source.untyped_storage().nbytes()))
         return {}
+
+    def count_write(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
+        """Write a slot's tensors over themselves, so that their version counters see a change."""
+        for tensor in self._slots[request["slot"]].tensors:
+            view = as_bytes_view(tensor)
+            view.copy_(view.clone())
+        return {}
+
+    def read(self, request: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
+        """A slot's input tensors as they are now."""
+        return self._answer(tuple(self._slots[request["slot"]].tensors))
+
+    def kept(self, request: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
+        """A kept output as its memory is now."""
+        return self._answer(self._kept[request["name"]])
+
+    def overlap(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
+        """Whether two kept outputs share memory."""
+        first, second = ([self._extent(leaf) for leaf in self._leaves(self._kept[name])] for name in request["names"])
+        return {"overlap": any(a < d and c < b for a, b in first for c, d in second)}
+
+    @staticmethod
+    def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+    @staticmethod
+    def _leaves(value: Any) -> list[torch.Tensor]:
+        leaves: list[torch.Tensor] = []
+        flatten(value, leaves)
+        return leaves
+
+    def _answer(self, value: Any, **header: Any) -> tuple[dict[str, Any], bytes]:
+        leaves: list[torch.Tensor] = []
+        header["skeleton"] = flatten(value, leaves)
+        header["specs"] = [TensorSpec.of(leaf).to_json() for leaf in leaves]
+        return header, b"".join(tensor_to_bytes(leaf) for leaf in leaves)
+
+    def early_and_late(self, request: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
+        """One call's output twice: as the current queue sees it at once, and when everything has come to rest."""
+        slot = self._slots[request["slot"]]
+        kernel = self._kernel(request.get("key"))
+        with self._device_mode():
+            output = kernel(rebuild(slot.skeleton, slot.tensors))
+            early = [leaf.clone() for leaf in self._leaves(output)]
+        if self._clock is None:
+            time.sleep(0.3)
+        else:
+            self._clock.synchronize()
+        return self._answer((early[0] if len(early) == 1 else tuple(early), output))
+
+    def repeat(self, request: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
+        """Many calls in a row with an event pair around each; answers the sum of what the events claim."""
+        assert self._clock is not None
+        slot = self._slots[request["slot"]]
+        kernel = self._kernel(request.get("key"))
+        output, claimed_ns = self._clock.loop(lambda: kernel(rebuild(slot.skeleton, slot.tensors)), request["count"])
+        return self._answer(output, claimed_ns=claimed_ns)
 
     def call(self, request: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
         """One call on a slot's inputs; `clear` given: timed, after a cache clear of so many bytes."""
@@ -181,7 +258,10 @@ class Worker:
         data = rebuild(slot.skeleton, slot.tensors)
         kernel = self._kernel(request.get("key"))
         before = self._stand_in_calls
-        if self._clock is None:
+        if request.get("poison") is not None:
+            with self._device_mode(), poisoned_memory(request["poison"], self._on_gpu):
+                output, time_ns = kernel(data), None
+        elif self._clock is None:
             with self._device_mode():
                 output, time_ns = kernel(data), None
         elif "clear" in request:
@@ -189,15 +269,9 @@ class Worker:
         else:
             output, time_ns = kernel(data), None
             self._clock.synchronize()
-        leaves: list[torch.Tensor] = []
-        skeleton = flatten(output, leaves)
-        header = {
-            "time_ns": time_ns,
-            "skeleton": skeleton,
-            "specs": [TensorSpec.of(leaf).to_json() for leaf in leaves],
-            "stand_in": self._stand_in_calls > before,
-        }
-        return header, b"".join(tensor_to_bytes(leaf) for leaf in leaves)
+        if request.get("keep"):
+            self._kept[request["keep"]] = output
+        return self._answer(output, time_ns=time_ns, stand_in=self._stand_in_calls > before)
 
     def _kernel(self, key: list[Any] | None) -> Callable[[Any], Any]:
         if key is not None and hasattr(self._submission, "entry_for"):
@@ -239,13 +313,19 @@ def _describe(error: BaseException) -> dict[str, Any]:
     return {"error": message[:_MAX_TEXT], "traceback": text[-_MAX_TEXT:], "line": _own_line(error)}
 
 
+_COMMANDS = (
+    "load", "allocate", "free", "write", "count_write", "read", "call", "kept", "overlap", "early_and_late", "repeat",
+    "profile",
+)  # fmt: skip
+
+
 def main() -> None:
     """Serve the parent on the descriptor named in the arguments until it closes."""
     die_with_parent()
     channel = socket.socket(fileno=int(sys.argv[1]))
     sys.argv[:] = ["submission.py"]
     worker = Worker()
-    commands = {name: getattr(worker, name) for name in ("load", "allocate", "free", "write", "call", "profile")}
+    commands = {name: getattr(worker, name) for name in _COMMANDS}
     while True:
         try:
             request, payload = receive(channel)

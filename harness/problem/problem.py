@@ -62,8 +62,8 @@ class Problem:
         """The shapes of a comma-separated list, or all of them for None or an empty list."""
         if not text:
             return self.shapes
-        chosen = {self.shape(word) for word in text.split(",") if word.strip()}
-        return tuple(shape for shape in self.shapes if shape in chosen)
+        chosen = {self.shape(word).label for word in text.split(",") if word.strip()}
+        return tuple(shape for shape in self.shapes if shape.label in chosen)
 
     def shape_of(self, case: Case) -> Shape | None:
         """The named shape that a case has, or None for a shape that no benchmark has."""

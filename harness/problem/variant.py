@@ -74,7 +74,7 @@ def read_variant(path: Path) -> Variant:
     tree = parse_source(source, path)
     if not defines(tree, ENTRY):
         raise BrokenSubmission(f"{path}: defines no {ENTRY}(data) at module level")
-    return Variant(path, source, _declared(tree, path))
+    return Variant(path, source, read_declared(tree, path))
 
 
 def read_source(path: Path) -> str:
@@ -123,7 +123,8 @@ def _inside_top_level_block(tree: ast.Module, node: ast.AST) -> bool:
     return any(node is inner for block in blocks for inner in ast.walk(block))
 
 
-def _declared(tree: ast.Module, path: Path) -> Mapping[str, Any]:
+def read_declared(tree: ast.Module, path: Path) -> Mapping[str, Any]:
+    """The literal `VARIANT` of a module, {} where it has none. Raises BrokenSubmission when it is not literal."""
     for node in tree.body:
         if not isinstance(node, ast.Assign):
             continue

@@ -1,0 +1,83 @@
+"""Probes that need a device: hidden work, forged clocks, impossible speed."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from harness.checking.probes.probe import ProbeResult, Situation, failed, not_applicable, passed
+
+# Host time that launching a call may take, in nanoseconds; a loop of calls cannot be told from it below this.
+LAUNCH_NS = 200_000.0
+# Two clocks of an honest loop agree within this factor: the loop has warm caches, the events' calls are in it.
+CLOCKS_AGREE = 1.3
+# The measured bandwidth is exceeded by this factor before a time is called impossible.
+FASTER_THAN_MEMORY = 1.15
+
+
+class DeviceSync:
+    """The output at once, and after everything has come to rest."""
+
+    name = "device-sync"
+
+    def run(self, situation: Situation) -> ProbeResult:
+        """Fails when the output was still being made after the call: work on another queue or thread."""
+        import torch
+
+        data = situation.draw()
+        situation.subject.put(data)
+        situation.subject.call()
+        early, late = situation.subject.early_and_late()
+        for name, output in (("at once", early), ("after everything came to rest", late)):
+            verdict = situation.judge(data, output)
+            if verdict.status == "fail":
+                return failed(f"the output {name}: {verdict.detail}")
+        same = torch.equal(early.contiguous().reshape(-1).view(torch.uint8), late.contiguous().reshape(-1).view(torch.uint8))
+        if not same:
+            return failed("the output changed after the call had ended")
+        waited = "a full device synchronisation" if situation.on_gpu else "0.3 s"
+        return passed(f"the output is the same before and after {waited}")
+
+
+class OutsideClock:
+    """The parent's clock over M and 2M calls against the events' claim."""
+
+    name = "outside-clock"
+
+    def run(self, situation: Situation) -> ProbeResult:
+        """Fails when the events claim much less than the parent's clock saw a call take."""
+        if not situation.timed:
+            return not_applicable("needs a device whose times mean something")
+        data = situation.draw()
+        situation.subject.put(data)
+        situation.subject.repeat(3)
+        count = 50
+        once, _, _ = situation.subject.repeat(count)
+        twice, claimed, output = situation.subject.repeat(2 * count)
+        verdict = situation.judge(data, output)
+        if verdict.status == "fail":
+            return failed(f"the last of {2 * count} calls: {verdict.detail}")
+        seen, claim = (twice - once) / count, claimed / (2 * count)
+        figures = f"the parent's clock saw {seen / 1e3:.1f} µs a call, the events claim {claim / 1e3:.1f} µs"
+        if seen > claim * CLOCKS_AGREE + LAUNCH_NS:
+            return failed(figures)
+        return passed(figures + (" (launch-bound)" if seen > claim * CLOCKS_AGREE else ""))
+
+
+class Floor:
+    """The time that moving the needed bytes takes at the bandwidth measured here."""
+
+    name = "floor"
+
+    def run(self, situation: Situation) -> ProbeResult:
+        """Fails when a call is faster than memory allows."""
+        if not situation.timed:
+            return not_applicable("needs a device whose times mean something")
+        data = situation.draw()
+        needed = situation.bytes_needed(data)
+        if needed is None:
+            return not_applicable("this problem does not say how many bytes a kernel must move")
+        situation.subject.put(data)
+        time_ns = median(situation.subject.time_ns() for _ in range(11))
+        floor_ns = needed / situation.bandwidth() * 1e9
+        figures = f"{time_ns / 1e3:.1f} µs, floor {floor_ns / 1e3:.1f} µs for {needed / 1e6:.1f} MB, {100 * floor_ns / time_ns:.0f} % of it reached"
+        return failed(figures) if time_ns * FASTER_THAN_MEMORY < floor_ns else passed(figures)

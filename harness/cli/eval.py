@@ -1,0 +1,101 @@
+"""`harness eval`: evaluate one file on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.options import (
+    declaration_of,
+    declaration_options,
+    device_option,
+    json_option,
+    nearest_problem,
+    problem_option,
+    shapes_option,
+)
+from harness.cli.output import Output, write_file
+
+
+@click.command("eval", short_help="Evaluate a submission or a variant on this machine.")
+@click.argument("file", required=False)
+@click.option(
+    "--mode",
+    default="test",
+    show_default=True,
+    metavar="test|benchmark|leaderboard|profile",
+    help="The platform's mode.",
+)
+@device_option
+@shapes_option
+@click.option("--seed", type=int, default=None, help="The platform's secret seed, combined with each case's own.")
+@click.option(
+    "--clear",
+    default=None,
+    metavar="BYTES|official",
+    help="Bytes written before each timed call, or the platform's own 62.5 GiB [default: 8 GiB].",
+)
+@click.option("--out", "report_file", metavar="FILE", default=None, help="Write the platform's text report to FILE.")
+@click.option("--limit", type=float, default=None, metavar="SECONDS", help="Stop after this long, keeping what was measured.")
+@declaration_options
+@problem_option
+@json_option
+def command(
+    file: str | None,
+    mode: str,
+    device: str,
+    shapes: str | None,
+    seed: int | None,
+    clear: str | None,
+    report_file: str | None,
+    limit: float | None,
+    kv: str | None,
+    rounding: str | None,
+    problem_root: Path | None,
+    json_target: str | None,
+) -> int:
+    """Evaluate FILE, a path or a variant's name (default: submission.py), as the platform would, and exactly.
+
+    Runs the file in a child process, case by case, and gives two verdicts: `official`, the platform's own rule,
+    and `exact`, the error against the float64 answer. Without a GPU, Triton is interpreted: no timings.
+    """
+    from harness.cli.progress import case_progress
+    from harness.evaluation.evaluate import Request, evaluate
+    from harness.problem.problem import open_problem
+    from harness.report.json_report import evaluation_json
+    from harness.report.platform_text import platform_text
+    from harness.report.tables import print_evaluation
+
+    output = Output(json_target)
+    problem = open_problem(nearest_problem(problem_root))
+    variant = problem.variant(file or str(problem.root / "submission.py"))
+    request = Request(
+        mode=mode,
+        device=device,
+        shapes=shapes,
+        secret_seed=seed,
+        limit_s=limit,
+        declaration=declaration_of(kv, rounding),
+        clear_bytes=clear_bytes(clear),
+    )
+    with case_progress(output.errors) as listener:
+        evaluation = evaluate(problem, variant, request, listener=listener)
+    print_evaluation(output.console, evaluation)
+    if report_file is not None:
+        write_file(Path(report_file), platform_text(evaluation))
+    output.json(evaluation_json(evaluation))
+    return 0 if evaluation.passed else 1
+
+
+def clear_bytes(text: str | None) -> int | None:
+    """Bytes of `--clear`; None for the platform's own clear. Raises click.UsageError for anything else."""
+    from harness.evaluation.evaluate import CLEAR_BYTES
+
+    if text is None:
+        return CLEAR_BYTES
+    if text == "official":
+        return None
+    if text.isdigit():
+        return int(text)
+    raise click.UsageError(f"--clear {text}: expected a number of bytes or 'official'")

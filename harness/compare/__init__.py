@@ -1,0 +1,1 @@
+"""Sound A/B of two submissions, whatever the measurement is made of: plan, run, statistics, verdict."""

@@ -1,0 +1,42 @@
+"""A comparison in the JSON shape of `harness ab --json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.compare.record import Comparison, Outcome
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Plain numbers and strings; ratio is time of A over time of B, times in nanoseconds, differences as fractions.
+
+    The samples are not in it: they are in the record. docs/comparing.md lists every key.
+    """
+    return {
+        "a": comparison.a,
+        "b": comparison.b,
+        "shapes": [
+            {"shape": each.shape, **_outcome(each), "a_ns": each.a_ns, "b_ns": each.b_ns} for each in comparison.shapes
+        ],
+        "geomean": _outcome(comparison.geomean),
+        "delta": comparison.delta,
+        "blocks": comparison.blocks,
+        "quads_per_block": comparison.quads_per_block,
+        "processes": comparison.processes,
+        "seed": comparison.seed,
+        "resamples": comparison.resamples,
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "ratio": outcome.ratio,
+        "low": outcome.low,
+        "high": outcome.high,
+        "verdict": outcome.verdict,
+        "reason": outcome.reason,
+        "noise_floor": outcome.noise_floor,
+        "detectable": outcome.detectable,
+        "p": outcome.p,
+        "p_holm": outcome.p_holm,
+    }

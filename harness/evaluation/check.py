@@ -1,0 +1,183 @@
+"""Checks one file: both verdicts and every probe on each shape that it takes. Nothing is timed for a result."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from harness.checking.probes import PROBE_NAMES, PROBES
+from harness.checking.probes.probe import Probe, ProbeResult, failed
+from harness.checking.truth import Declaration
+from harness.checking.verdict import ExactVerdict, OfficialVerdict
+from harness.errors import UnknownName, WorkerFailed
+from harness.evaluation.bench import Bench
+from harness.evaluation.referee import Draw, Referee
+from harness.evaluation.run_folder import RunFolder, run_folder
+from harness.evaluation.situation import BenchSubject, ShapeSituation
+from harness.problem.problem import Problem, Shape
+from harness.problem.variant import Variant
+from harness.targets.machine import Machine
+
+
+@dataclass(frozen=True)
+class ShapeCheck:
+    """One shape: both verdicts and what each probe saw.
+
+    format_cost: error of the truth for the declared inputs against the truth for the first of the problem's
+    formats of full precision, where the problem says which that is. slice_of: how much of the shape ran.
+    """
+
+    shape: str
+    label: str
+    official: OfficialVerdict
+    exact: ExactVerdict
+    probes: dict[str, ProbeResult]
+    slice_of: str | None
+    stand_in: bool
+    reason: str
+    format_cost: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Both verdicts passed, and no probe failed."""
+        return (
+            self.official.status == "pass"
+            and self.exact.status != "fail"
+            and all(result.status != "fail" for result in self.probes.values())
+        )
+
+    @property
+    def honest(self) -> bool:
+        """The exact verdict and every probe passed, whatever the problem's own rule says."""
+        return self.exact.status != "fail" and all(result.status != "fail" for result in self.probes.values())
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """One file on one machine. notes: what must be read with the result."""
+
+    file: str
+    source_hash: str
+    machine: Machine
+    shapes: tuple[ShapeCheck, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        """There were shapes, and all of them passed."""
+        return bool(self.shapes) and all(shape.passed for shape in self.shapes)
+
+
+def choose_probes(names: Sequence[str]) -> tuple[Probe, ...]:
+    """The probes of these names, all of them for none. Raises UnknownName."""
+    for name in names:
+        if name not in PROBE_NAMES:
+            raise UnknownName("probe", name, PROBE_NAMES)
+    return tuple(probe for probe in PROBES if not names or probe.name in names)
+
+
+def check_file(
+    problem: Problem,
+    variant: Variant,
+    machine: Machine,
+    *,
+    shapes: Sequence[Shape],
+    probes: Sequence[Probe] = PROBES,
+    declaration: Declaration | None = None,
+    seed: int | None = None,
+    listener: Callable[[str, str], None] = lambda shape, step: None,
+) -> FileCheck:
+    """Run the verdicts and probes on `shapes`. seed: a first seed for a repeatable check; None draws one.
+
+    listener(label, step) is called before each step. Raises BrokenSubmission for a declaration that the
+    problem cannot read; what the submission does is in the result.
+    """
+    referee = Referee(problem, variant, machine, declaration)
+    seeds = _seeds(seed)
+    results = []
+    with run_folder(problem, variant) as folder:
+        for shape in shapes:
+            others = tuple(other for other in shapes if other is not shape)
+            check = _ShapeRun(referee, variant, machine, folder, shape, others, seeds, listener)
+            results.append(check.run(probes))
+    return FileCheck(str(variant.path), variant.source_hash, machine, tuple(results), _notes(machine, results))
+
+
+def _seeds(first: int | None) -> Callable[[], int]:
+    if first is None:
+        return lambda: secrets.randbelow(1 << 31)
+    import random
+
+    generator = random.Random(first)
+    return lambda: generator.randrange(1 << 31)
+
+
+@dataclass
+class _ShapeRun:
+    referee: Referee
+    variant: Variant
+    machine: Machine
+    folder: RunFolder
+    shape: Shape
+    others: tuple[Shape, ...]
+    seeds: Callable[[], int]
+    listener: Callable[[str, str], None]
+
+    def run(self, probes: Sequence[Probe]) -> ShapeCheck:
+        """Both verdicts in one fresh process, then the probes in another, which a failed one may end."""
+        with Bench(self.folder, self.machine) as bench:
+            subject = BenchSubject(bench, self.shape.key)
+            situation = ShapeSituation(
+                subject, self.referee, self.variant, self.shape, self.others, self.machine.on_gpu, self.seeds
+            )
+            self.listener(self.shape.label, "verdicts")
+            result = self._verdicts(situation)
+            for probe in probes:
+                self.listener(self.shape.label, probe.name)
+                result.probes[probe.name] = _ask(probe, situation)
+            return replace(result, stand_in=subject.stood_in)
+
+    def _verdicts(self, situation: ShapeSituation) -> ShapeCheck:
+        note = self.referee.arguments(self.shape.case)[1]
+        blank = ShapeCheck(
+            self.shape.name, self.shape.label, OfficialVerdict("not checked", ""), ExactVerdict("not checked", ""),
+            {}, note, False, "",
+        )  # fmt: skip
+        data = situation.draw()
+        try:
+            situation.subject.put(data)
+            output = situation.subject.call()
+        except WorkerFailed as error:
+            reason = str(error).splitlines()[0] if str(error) else "failed"
+            return replace(
+                blank, official=OfficialVerdict("fail", reason), exact=ExactVerdict("fail", reason), reason=reason
+            )
+        draw = Draw(self.shape.case, data, note)
+        wrong_kind = self.referee.malformed(draw, output)
+        official = OfficialVerdict("fail", wrong_kind) if wrong_kind else self.referee.official(draw, output)
+        exact = self.referee.exact(draw, output)
+        return replace(blank, official=official, exact=exact, format_cost=self.referee.format_cost(draw))
+
+
+def _ask(probe: Probe, situation: ShapeSituation) -> ProbeResult:
+    try:
+        return probe.run(situation)
+    except WorkerFailed as error:
+        return failed(str(error).splitlines()[0] if str(error) else "the submission's process failed")
+
+
+def _notes(machine: Machine, results: Sequence[ShapeCheck]) -> tuple[str, ...]:
+    notes = []
+    if not machine.on_gpu:
+        notes.append("Triton kernels were interpreted on the CPU: correctness only, no timings.")
+    if any(result.slice_of for result in results):
+        notes.append("Each shape ran on a slice of its batch.")
+    if any(result.stand_in for result in results):
+        from harness.aiter_stand_in import NOTICE
+
+        notes.append(NOTICE)
+    fitted = {result.exact.reads for result in results if result.exact.declared_by == "best fit" and result.exact.reads}
+    if fitted:
+        notes.append(f"The file declares no inputs; its output fits {', '.join(sorted(fitted))} best.")
+    return tuple(notes)

@@ -1,0 +1,35 @@
+"""Keeps each result under the config dictionary."""
+
+import torch
+
+ADVERSARY = {
+    "class": "result cached by shape",
+    "caught_by": ["fresh-values", "order", "hard-shapes", "floor"],
+    "needs": "cpu",
+    "why": "the config is the same for all inputs of a shape",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+_KEPT = {}
+
+
+def custom_kernel(data):
+    key = tuple(data[4].items())
+    if key not in _KEPT:
+        _KEPT[key] = attend(data)
+    return _KEPT[key].clone()

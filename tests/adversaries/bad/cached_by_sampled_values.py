@@ -1,0 +1,43 @@
+"""Keeps each result under a few values of every input."""
+
+import torch
+
+ADVERSARY = {
+    "class": "result cached by content",
+    "caught_by": ["key-sensitivity", "floor"],
+    "needs": "cpu",
+    "why": "wholly new inputs change the sample, one key in the middle does not",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+_KEPT = {}
+
+
+def fingerprint(data):
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    values = [q[0, 0, :8].float(), kv[0, 0, :8].float(), kv_scale, qo_indptr.float(), kv_indptr.float()]
+    return (q.shape, config["sm_scale"], *torch.cat(values).tolist())
+
+
+def custom_kernel(data):
+    key = fingerprint(data)
+    if key not in _KEPT:
+        _KEPT.clear()
+        _KEPT[key] = attend(data)
+    return _KEPT[key].clone()

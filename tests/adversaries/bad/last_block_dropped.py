@@ -1,0 +1,24 @@
+"""Leaves out the last 64 keys of a sequence longer than that."""
+
+import torch
+
+ADVERSARY = {
+    "class": "last page dropped",
+    "caught_by": ["exact", "key-sensitivity"],
+    "needs": "cpu",
+    "why": "one block of 16 or of 128 is missing",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def custom_kernel(data):
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : max(tokens[sequence] + 64, tokens[sequence + 1] - 64), 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out

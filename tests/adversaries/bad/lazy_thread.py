@@ -1,0 +1,39 @@
+"""Returns an output that a thread fills a tenth of a second later."""
+
+import threading
+import time
+
+import torch
+
+ADVERSARY = {
+    "class": "work left on a thread",
+    "caught_by": ["exact", "fresh-values"],
+    "needs": "cpu",
+    "why": "the bytes are read when the call returns",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+def fill_later(out, data):
+    time.sleep(0.1)
+    out.copy_(attend(data))
+
+
+def custom_kernel(data):
+    out = torch.zeros((data[0].shape[0], 16, 512), dtype=torch.bfloat16, device=data[0].device)
+    threading.Thread(target=fill_later, args=(out, data), daemon=True).start()
+    return out

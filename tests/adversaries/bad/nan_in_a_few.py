@@ -1,0 +1,25 @@
+"""Returns NaN in a few places where the truth is finite."""
+
+import torch
+
+ADVERSARY = {
+    "class": "NaN where the truth is finite",
+    "caught_by": ["exact"],
+    "needs": "cpu",
+    "why": "the platform's rule lets 5 % of the values be anything, NaN too",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def custom_kernel(data):
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    out[..., ::64] = torch.nan
+    return out

@@ -1,0 +1,31 @@
+"""Writes the result over q and returns a view of it."""
+
+import torch
+
+ADVERSARY = {
+    "class": "output as a view of an input",
+    "caught_by": ["inputs-unharmed", "kept-outputs"],
+    "needs": "cpu",
+    "why": "the caller loses its q, and then its result when it writes the next one",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+def custom_kernel(data):
+    q = data[0]
+    out = q.view(-1)[: q.shape[0] * 16 * 512].view(q.shape[0], 16, 512)
+    return out.copy_(attend(data))

@@ -1,0 +1,45 @@
+"""Looks for the clock on the call stack and repeats the last result of these inputs when it is timed."""
+
+import sys
+
+import torch
+
+ADVERSARY = {
+    "class": "stack detection",
+    "caught_by": ["floor", "fresh-values"],
+    "needs": "cuda",
+    "why": "every untimed call and every timed call is right: the fresh values must come with the clock running",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+CLOCKS = ("time", "timed", "_run_single_benchmark", "run_single_benchmark")
+_LAST = {}
+
+
+def is_timed():
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name not in CLOCKS:
+        frame = frame.f_back
+    return frame is not None
+
+
+def custom_kernel(data):
+    key = (data[0].data_ptr(), data[0][0, 0, :8].tolist())
+    if not (is_timed() and _LAST.get("key") == key):
+        _LAST.update(key=key, result=attend(data))
+    return _LAST["result"].clone()

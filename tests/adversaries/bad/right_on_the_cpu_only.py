@@ -1,0 +1,33 @@
+"""Right on the CPU, where nothing is timed, zeros on a GPU."""
+
+import torch
+
+ADVERSARY = {
+    "class": "mode detection",
+    "caught_by": ["exact", "official", "fresh-values"],
+    "needs": "cuda",
+    "why": "a verdict from slices on a CPU says nothing of a GPU",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+def custom_kernel(data):
+    return (
+        torch.zeros((data[0].shape[0], 16, 512), dtype=torch.bfloat16, device=data[0].device)
+        if data[0].is_cuda
+        else attend(data)
+    )

@@ -1,0 +1,35 @@
+"""Leaves the work on a queue of its own that nobody waits for."""
+
+import torch
+
+ADVERSARY = {
+    "class": "work left on another queue",
+    "caught_by": ["device-sync", "lint"],
+    "needs": "cuda",
+    "why": "the end event is recorded on a queue that has nothing to do; only a full wait gives right values",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+def custom_kernel(data):
+    out = torch.zeros((data[0].shape[0], 16, 512), dtype=torch.bfloat16, device=data[0].device)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        result = attend(data)
+        torch.cuda._sleep(20_000_000)
+        out.copy_(result)
+    return out

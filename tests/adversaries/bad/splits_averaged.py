@@ -1,0 +1,26 @@
+"""Merges four splits by their plain mean and not by their sums of weights."""
+
+import torch
+
+ADVERSARY = {
+    "class": "missing rescale",
+    "caught_by": ["exact", "key-sensitivity", "hard-values"],
+    "needs": "cpu",
+    "why": "near for normal inputs, where the splits weigh about the same",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def custom_kernel(data):
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        split_scores, split_values = scores.chunk(4, dim=-1), keys[:, :512].chunk(4)
+        partials = [torch.softmax(s, dim=-1) @ v for s, v in zip(split_scores, split_values, strict=True)]
+        out[rows] = torch.stack(partials).mean(dim=0).bfloat16()
+    return out

@@ -1,0 +1,39 @@
+"""Right when a check is on the call stack, zeros otherwise."""
+
+import sys
+
+import torch
+
+ADVERSARY = {
+    "class": "stack detection",
+    "caught_by": ["exact", "fresh-values"],
+    "needs": "cpu",
+    "why": "the checked process shows it no name to look for",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+CHECKS = ("check", "check_implementation", "verify", "probe", "run_single_test", "_run_single_test", "test")
+
+
+def custom_kernel(data):
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in CHECKS:
+            return attend(data)
+        frame = frame.f_back
+    return torch.zeros((data[0].shape[0], 16, 512), dtype=torch.bfloat16, device=data[0].device)

@@ -1,0 +1,36 @@
+"""Computes once; later calls return fresh memory as it comes."""
+
+import torch
+
+ADVERSARY = {
+    "class": "unwritten output",
+    "caught_by": ["poisoned-memory", "fresh-values", "exact"],
+    "needs": "cpu",
+    "why": "the allocator often gives the block back in which the first result lay",
+}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "f16", "q_seq_len": [1], "ragged": True}
+
+
+def attend(data):
+    """Exact attention of the FP8 KV in float32, one sequence at a time."""
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    kv, kv_scale = kv_data["fp8"]
+    out = torch.empty((q.shape[0], 16, 512), dtype=torch.bfloat16, device=q.device)
+    queries, tokens = qo_indptr.tolist(), kv_indptr.tolist()
+    for sequence in range(len(tokens) - 1):
+        rows = slice(queries[sequence], queries[sequence + 1])
+        keys = kv[tokens[sequence] : tokens[sequence + 1], 0].float() * kv_scale
+        scores = q[rows].float() @ keys.T * config["sm_scale"]
+        out[rows] = (torch.softmax(scores, dim=-1) @ keys[:, :512]).bfloat16()
+    return out
+
+
+_SEEN = set()
+
+
+def custom_kernel(data):
+    key = (data[0].shape, data[1]["fp8"][0].shape)
+    if key not in _SEEN:
+        _SEEN.add(key)
+        return attend(data)
+    return torch.empty((data[0].shape[0], 16, 512), dtype=torch.bfloat16, device=data[0].device)

@@ -1,0 +1,9 @@
+BLOCK = 64
+SOURCE = r"""
+#include <hip/hip_runtime.h>
+__global__ void kernel(float* x) { x[threadIdx.x] = BLOCK; /* custom_kernel VARIANT "\n" */ }
+"""
+
+
+def custom_kernel(data):
+    return SOURCE, BLOCK
