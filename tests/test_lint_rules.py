@@ -401,7 +401,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
 }
-# Rules with a file of their own: tests/test_lint_outputs.py, tests/test_lint_text.py.
+# Rules with a file of their own: tests/test_lint_outputs.py, test_lint_replay.py and test_lint_text.py.
 ELSEWHERE = {"large-payload", "input-as-output", "output-replay", "reused-output"}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ from harness.targets.machine import Machine
 if TYPE_CHECKING:
     import torch
 
+# What reading an answer raises when it is not what the protocol says.
+_NOT_AN_ANSWER = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 # The platform gives the first import, where extensions are built, 120 s. Source: kernelbot consts.py.
 LOAD_LIMIT_S = 120.0
 _ROOM_FOR_OUTPUT = 1 << 32
@@ -119,10 +122,11 @@ class Bench:
         answer, _ = self._request(
             "allocate", deadline, slot=name, specs=[spec.to_json() for spec in specs], skeleton=skeleton
         )
-        handles = answer["handles"]
-        mapped = [
-            map_handle(spec, raw) if raw is not None else None for spec, raw in zip(specs, handles, strict=True)
-        ]
+        with self._protocol():
+            handles = answer["handles"]
+            mapped = [
+                map_handle(spec, raw) if spec.on_gpu else None for spec, raw in zip(specs, handles, strict=True)
+            ]
         slot = _Slot(specs, skeleton, [raw for raw in handles if raw is not None], mapped)
         self._slots[name] = slot
         return slot
@@ -147,7 +151,9 @@ class Bench:
 
     def overlap(self, deadline: Deadline, first: str, second: str) -> bool:
         """Whether two kept outputs share memory."""
-        return bool(self._request("overlap", deadline, names=[first, second])[0]["overlap"])
+        answer, _ = self._request("overlap", deadline, names=[first, second])
+        with self._protocol():
+            return bool(answer["overlap"])
 
     def inputs(self, deadline: Deadline, slot: str = "inputs") -> list[torch.Tensor]:
         """A slot's input tensors as they are now; those on the GPU are live views."""
@@ -171,15 +177,13 @@ class Bench:
             "repeat", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, slot=slot, key=key, count=count
         )
         seen_ns = time.perf_counter_ns() - began
-        return float(seen_ns), float(answer["claimed_ns"]), self._read_output(answer, payload)
+        with self._protocol():
+            return float(seen_ns), float(answer["claimed_ns"]), self._read_output(answer, payload)
 
     def _tensors_of(self, command: str, deadline: Deadline, **arguments: Any) -> Any:
         answer, payload = self._request(command, deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, **arguments)
-        try:
+        with self._protocol():
             return self._read_output(answer, payload)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            self.close()
-            raise WorkerFailed(f"the submission's process answered outside the protocol ({error})") from None
 
     def time(
         self,
@@ -193,13 +197,20 @@ class Bench:
 
     def _call(self, deadline: Deadline, arguments: dict[str, Any]) -> Call:
         answer, payload = self._request("call", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, **arguments)
-        try:
+        with self._protocol():
             output = self._read_output(answer, payload)
             time_ns = None if answer["time_ns"] is None else float(answer["time_ns"])
             return Call(output, time_ns, bool(answer["stand_in"]))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+
+    @contextmanager
+    def _protocol(self) -> Iterator[None]:
+        """End the child over an answer that is not what the protocol says."""
+        try:
+            yield
+        except _NOT_AN_ANSWER as error:
             self.close()
-            raise WorkerFailed(f"the submission's process answered outside the protocol ({error})") from None
+            what = f"{type(error).__name__}: {error}"
+            raise WorkerFailed(f"the submission's process answered outside the protocol ({what})") from None
 
     def _read_output(self, answer: dict[str, Any], payload: bytearray) -> Any:
         leaves, offset = [], 0
@@ -213,7 +224,8 @@ class Bench:
     def profile(self, deadline: Deadline, key: tuple[Any, ...] | None = None) -> str:
         """The profiler's table of one call."""
         answer, _ = self._request("profile", deadline, slot="inputs", key=key)
-        return str(answer["table"])
+        with self._protocol():
+            return str(answer["table"])
 
     def _request(self, command: str, deadline: Deadline, payload: bytes = b"", **arguments: Any) -> Any:
         if self._child is None:

@@ -86,10 +86,14 @@ def check_file(
     probes: Sequence[Probe] = PROBES,
     declaration: Declaration | None = None,
     seed: int | None = None,
+    other_shapes: Sequence[Shape] = (),
+    until_first_failure: bool = False,
     listener: Callable[[str, str], None] = lambda shape, step: None,
 ) -> FileCheck:
     """Run the verdicts and probes on `shapes`. seed: a first seed for a repeatable check; None draws one.
 
+    other_shapes: shapes that are not checked, for the probe that needs another one. until_first_failure: leave out
+    the probes after the first thing that fails, for a caller who only asks whether the file is to be believed.
     listener(label, step) is called before each step. Raises BrokenSubmission for a declaration that the
     problem cannot read; what the submission does is in the result.
     """
@@ -98,9 +102,9 @@ def check_file(
     results = []
     with run_folder(problem, variant) as folder:
         for shape in shapes:
-            others = tuple(other for other in shapes if other is not shape)
+            others = tuple(other for other in (*shapes, *other_shapes) if other is not shape)
             check = _ShapeRun(referee, variant, machine, folder, shape, others, seeds, listener)
-            results.append(check.run(probes))
+            results.append(check.run(probes, until_first_failure))
     return FileCheck(str(variant.path), variant.source_hash, machine, tuple(results), _notes(machine, results))
 
 
@@ -124,8 +128,8 @@ class _ShapeRun:
     seeds: Callable[[], int]
     listener: Callable[[str, str], None]
 
-    def run(self, probes: Sequence[Probe]) -> ShapeCheck:
-        """Both verdicts in one fresh process, then the probes in another, which a failed one may end."""
+    def run(self, probes: Sequence[Probe], until_first_failure: bool) -> ShapeCheck:
+        """Both verdicts in a fresh process, then the probes in the same one, or a new one after it died."""
         with Bench(self.folder, self.machine) as bench:
             subject = BenchSubject(bench, self.shape.key)
             situation = ShapeSituation(
@@ -134,6 +138,8 @@ class _ShapeRun:
             self.listener(self.shape.label, "verdicts")
             result = self._verdicts(situation)
             for probe in probes:
+                if until_first_failure and not result.honest:
+                    break
                 self.listener(self.shape.label, probe.name)
                 result.probes[probe.name] = _ask(probe, situation)
             return replace(result, stand_in=subject.stood_in)

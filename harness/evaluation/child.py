@@ -20,7 +20,6 @@ from harness.evaluation.process_tree import adopt_orphans, end_tree
 from harness.evaluation.protocol import Deadline, DeadlinePassed, receive, send
 from harness.evaluation.run_folder import RunFolder
 
-_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 # Nothing of the evaluation may reach the submission through its environment.
 _HIDDEN = re.compile(r"^(POPCORN_|HARNESS_)")
 
@@ -137,8 +136,9 @@ class Child:
 
 def _environment(folder: RunFolder, mark: str, interpret: bool) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if not _HIDDEN.match(name)}
-    paths = [str(_PACKAGE_PARENT), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    inherited = environment.get("PYTHONPATH", "").split(os.pathsep)
+    kept = [path for path in inherited if path and not (Path(path) / "harness" / "__init__.py").exists()]
+    environment["PYTHONPATH"] = os.pathsep.join([str(folder.library), *kept])
     environment["TORCH_EXTENSIONS_DIR"] = str(folder.extensions)
     name, _, value = mark.partition("=")
     environment[name] = value

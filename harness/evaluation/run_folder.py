@@ -15,13 +15,31 @@ from harness.problem.problem import Problem
 from harness.problem.variant import Variant
 
 SUBMISSION_FILE = "submission.py"
+_PACKAGE = Path(__file__).resolve().parents[1]
+# All of the harness that the child needs; the problem's truth and the rest of the harness stay out of its reach.
+_CHILD_MODULES = (
+    "__init__.py",
+    "errors.py",
+    "evaluation/__init__.py",
+    "evaluation/cpu_redirect.py",
+    "evaluation/interpreter.py",
+    "evaluation/poison.py",
+    "evaluation/process_tree.py",
+    "evaluation/protocol.py",
+    "evaluation/shared_memory.py",
+    "evaluation/worker.py",
+)
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """`path`: the working directory. `extensions`: where torch builds the submission's extensions."""
+    """path: the working directory. library: where the child finds its part of the harness, and nothing else.
+
+    extensions: where torch builds the submission's extensions.
+    """
 
     path: Path
+    library: Path
     extensions: Path
 
 
@@ -29,13 +47,24 @@ class RunFolder:
 def run_folder(problem: Problem, variant: Variant) -> Iterator[RunFolder]:
     """Lay out the task's files (the evaluator left out) with the submission, and remove them afterwards."""
     with tempfile.TemporaryDirectory(prefix="harness-run-") as name, _extensions(problem, variant) as extensions:
-        path = Path(name)
+        path, library = Path(name) / "run", Path(name) / "library"
+        path.mkdir()
+        _copy_library(library / "harness")
         for file_name, source in problem.task.files.items():
             if file_name == problem.task.main or source is None or not source.is_file():
                 continue
             shutil.copyfile(source, path / file_name)
         (path / SUBMISSION_FILE).write_text(variant.source, encoding="utf-8")
-        yield RunFolder(path, extensions)
+        yield RunFolder(path, library, extensions)
+
+
+def _copy_library(target: Path) -> None:
+    for module in _CHILD_MODULES:
+        (target / module).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_PACKAGE / module, target / module)
+    shutil.copytree(
+        _PACKAGE / "aiter_stand_in", target / "aiter_stand_in", ignore=shutil.ignore_patterns("__pycache__")
+    )
 
 
 @contextmanager
