@@ -23,11 +23,13 @@ SHAPES = {"fp8_split_4x1024": 1024, "fp8_split_4x8192": 8192, "fp8_split_32x1024
 ALL = pytest.mark.parametrize("name", SHAPES)
 # One variant for each way of merging; what is tested with it does not depend on the shape.
 EACH_MERGE = pytest.mark.parametrize("name", ["fp8_split_4x1024", "fp8_split_32x1024"])
+# One variant for what happens in stage 1, whose text is the same in all four.
+ONE = "fp8_split_32x1024"
 ORDINARY = [300, 17]
 
 
 def own_shape_error(name: str) -> float:
-    return worst_error(name, make_input([SHAPES[name]] * 2))
+    return worst_error(name, make_input([SHAPES[name]]))
 
 
 @ALL
@@ -42,7 +44,8 @@ def ragged_error(name: str, lengths: list[int]) -> float:
 @ALL
 def test_variant_takes_any_lengths_and_any_batch(name: str) -> None:
     # Shorter than a tile, around its borders, and so short that most splits are empty.
-    assert interpreted(ragged_error, name, [1, 63, 64, 65, 1023, 2, 129]) < LIMIT["fp8"]
+    lengths = [1, 63, 64, 65, 1023] if name == ONE else [1, 65]
+    assert interpreted(ragged_error, name, lengths) < LIMIT["fp8"]
 
 
 def error_after_change(name: str, change: str) -> tuple[float, float]:
@@ -63,10 +66,9 @@ def error_after_change(name: str, change: str) -> tuple[float, float]:
     return worst_error(name, data), max(errors(first, exact_attention(data)))
 
 
-@EACH_MERGE
 @pytest.mark.parametrize("change", ["kv scale", "kv bytes", "q", "kv_indptr", "sm_scale"])
-def test_second_call_sees_what_changed_in_place(name: str, change: str) -> None:
-    error, stale = interpreted(error_after_change, name, change)
+def test_second_call_sees_what_changed_in_place(change: str) -> None:
+    error, stale = interpreted(error_after_change, ONE, change)
     assert error < LIMIT["fp8"]
     assert stale > LIMIT["fp8"]
 
@@ -76,12 +78,11 @@ def scaled_query_error(name: str, factor: float) -> float:
     return worst_error(name, (q * factor, kv_data, qo_indptr, kv_indptr, config | {"sm_scale": 576**-0.5 / factor}))
 
 
-@EACH_MERGE
 @pytest.mark.parametrize("factor", [1000.0, 1e-4, 1e-20])
-def test_large_and_tiny_queries_keep_their_digits(name: str, factor: float) -> None:
+def test_large_and_tiny_queries_keep_their_digits(factor: float) -> None:
     # The scale of the scores makes up for the factor, so only a clipped or vanished q can change the result.
     # A cast of q without a scale clips at 448 and gives zeros below 2^-10.
-    assert interpreted(scaled_query_error, name, factor) < LIMIT["fp8"]
+    assert interpreted(scaled_query_error, ONE, factor) < LIMIT["fp8"]
 
 
 def zero_query_error(name: str) -> float:
@@ -90,9 +91,8 @@ def zero_query_error(name: str) -> float:
     return worst_error(name, (q, *rest))
 
 
-@EACH_MERGE
-def test_zero_query_gives_the_mean_of_the_values(name: str) -> None:
-    assert interpreted(zero_query_error, name) < LIMIT["fp8"]
+def test_zero_query_gives_the_mean_of_the_values() -> None:
+    assert interpreted(zero_query_error, ONE) < LIMIT["fp8"]
 
 
 def peaky_error(name: str) -> float:
@@ -111,10 +111,9 @@ def constant_value_error(name: str) -> float:
     return worst_error(name, (q, kv_data, *rest))
 
 
-@EACH_MERGE
-def test_rounded_weights_and_their_sum_agree(name: str) -> None:
+def test_rounded_weights_and_their_sum_agree() -> None:
     # With all values equal the output is that value, to bfloat16 (2^-9): the weights cancel only if summed as rounded.
-    assert interpreted(constant_value_error, name) < 0.004
+    assert interpreted(constant_value_error, ONE) < 0.004
 
 
 def two_outputs(name: str) -> tuple[bool, bool]:

@@ -31,20 +31,33 @@ def fragments(statement: ast.stmt, lines: set[int]) -> list[Fragment]:
     inside = {line for line in lines if first <= line <= last}
     if not inside:
         return []
-    whole = [Fragment(first, last)]
-    body = getattr(statement, "body", None)
-    if not body or first_line(body[0]) <= statement.lineno or isinstance(statement, ast.Match | ast.Try):
-        return whole
-    blocks = [block for block in (body, getattr(statement, "orelse", ())) if block]
-    children = [child for block in blocks for child in block]
-    if _share_lines(children):
-        return whole
-    header = Fragment(first, first_line(body[0]) - 1, is_header=True)
-    found = [header] if any(line <= header.last for line in inside) else []
-    for child in children:
-        found += fragments(child, inside)
+    body_start = _body_start(statement)
+    if body_start is None:
+        return [Fragment(first, last)]
+    found = [Fragment(first, body_start - 1, is_header=True)] if min(inside) < body_start else []
+    found += _inner_fragments(statement, inside)
     covered = {line for fragment in found for line in range(fragment.first, fragment.last + 1)}
-    return found if inside <= covered else whole
+    return found if inside <= covered else [Fragment(first, last)]
+
+
+def _body_start(statement: ast.stmt) -> int | None:
+    """The first line of a block's body, or None for what is no block or cannot be cut there."""
+    body = getattr(statement, "body", None)
+    if not body or first_line(body[0]) <= statement.lineno or isinstance(statement, ast.Try):
+        return None
+    children = [*body, *getattr(statement, "orelse", ())]
+    return None if _share_lines(children) else first_line(body[0])
+
+
+def _inner_fragments(statement: ast.stmt, lines: set[int]) -> list[Fragment]:
+    found: list[Fragment] = []
+    for child in [*statement.body, *getattr(statement, "orelse", ())]:
+        if isinstance(child, ast.If) and child.col_offset == statement.col_offset:
+            # An `elif`: its own line means nothing alone.
+            found += _inner_fragments(child, lines) if _body_start(child) else []
+        else:
+            found += fragments(child, lines)
+    return found
 
 
 def _share_lines(statements: list[ast.stmt]) -> bool:

@@ -59,7 +59,8 @@ def _renamed_fragment(
         tree = libcst.parse_module(alone.source)
         return alone.text(_Renaming(changes, decisions, part).of(tree).code)
     except libcst.ParserSyntaxError as error:
-        raise CannotMerge(part.path, fragment.first, f"LibCST cannot read this statement: {error.message}") from None
+        reason = f"LibCST cannot read this statement: {error.message.partition(';')[0][:80]}"
+        raise CannotMerge(part.path, fragment.first, reason) from None
     except IndexError:
         raise _unclear(part, fragment.first, changes) from None
 

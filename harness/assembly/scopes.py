@@ -40,7 +40,7 @@ def occurrences(statement: ast.stmt) -> tuple[Occurrence, ...]:
 
 @dataclass
 class _Scope:
-    is_class: bool
+    kind: Literal["function", "class", "type parameters"]
     bound: set[str]
     declared_global: set[str]
 
@@ -77,28 +77,30 @@ class _Walk:
         )
 
     def _reach(self, name: str, stores: bool) -> Reach:
-        for distance, scope in enumerate(reversed(self._scopes)):
+        innermost = True
+        for scope in reversed(self._scopes):
             if name in scope.declared_global:
                 return "module"
-            if scope.is_class:
-                if distance == 0 and name in scope.bound:
+            if scope.kind == "class":
+                if innermost and name in scope.bound:
                     return "local" if stores else "class"
             elif name in scope.bound:
                 return "local"
+            # A class body's names are seen from the body itself only; type parameters do not hide them.
+            innermost = innermost and scope.kind == "type parameters"
         return "module"
 
     def visit_in_scope(
         self,
+        kind: Literal["function", "class"],
         nodes: Iterable[ast.AST | None],
         bound: Iterable[str],
         body: Iterable[ast.AST] = (),
-        *,
-        is_class: bool = False,
     ) -> None:
         """Visit `nodes` in a scope that binds `bound` and what the statements of `body` bind."""
         names, declared_global, nonlocals = _bindings(body)
         names.update(bound)
-        self._scopes.append(_Scope(is_class, names - declared_global - nonlocals, declared_global))
+        self._scopes.append(_Scope(kind, names - declared_global - nonlocals, declared_global))
         self.visit_all(nodes)
         self._scopes.pop()
 
@@ -160,7 +162,7 @@ class _Walk:
 
     def call_scope(self, parameters: list[ast.arg], body: list[ast.AST]) -> None:
         self._depth += 1
-        self.visit_in_scope([*parameters, *body], [parameter.arg for parameter in parameters], body)
+        self.visit_in_scope("function", [*parameters, *body], [parameter.arg for parameter in parameters], body)
         self._depth -= 1
 
     def parameter(self, node: ast.arg) -> None:
@@ -172,12 +174,12 @@ class _Walk:
         self.add(node.name, _start(node), stores=True)
         self.push_type_parameters(node)
         self.visit_all([*node.bases, *node.keywords])
-        self.visit_in_scope(node.body, (), node.body, is_class=True)
+        self.visit_in_scope("class", node.body, (), node.body)
         self._scopes.pop()
 
     def push_type_parameters(self, node: ast.AST) -> None:
         parameters = getattr(node, "type_params", [])
-        self._scopes.append(_Scope(False, {parameter.name for parameter in parameters}, set()))
+        self._scopes.append(_Scope("type parameters", {parameter.name for parameter in parameters}, set()))
         self.visit_all(parameters)
 
     def type_alias(self, node: ast.AST) -> None:
@@ -193,7 +195,7 @@ class _Walk:
         for index, generator in enumerate(node.generators):
             inside += [generator.target, *([generator.iter] if index else []), *generator.ifs]
         targets, _, _ = _bindings(generator.target for generator in node.generators)
-        self.visit_in_scope(inside, targets)
+        self.visit_in_scope("function", inside, targets)
 
     # -- strings and annotations ------------------------------------------------------------------------------
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli.options import json_option, nearest_problem, problem_option
 from harness.cli.output import Output
 from harness.errors import BrokenSubmission
+
+if TYPE_CHECKING:
+    from harness.assembly.winners import Winners
+    from harness.problem.problem import Problem
 
 
 @click.command("variants", short_help="The candidates: shapes, targets, KV, winner or not.")
@@ -42,12 +46,23 @@ def command(problem_root: Path | None, json_target: str | None) -> None:
             "targets": list(variant.targets),
             "kv": variant.declared.get("kv"),
             "rounding": variant.declared.get("rounding"),
-            "winner_of": winners.places_of(name),
+            "winner_of": _places(problem, winners, name),
         }
         rows.append(row)
         table.add_row(*(_cell(row[key]) for key in ("name", "shapes", "targets", "kv", "rounding", "winner_of")))
     output.console.print(table)
     output.json({"variants": rows})
+
+
+def _places(problem: Problem, winners: Winners, name: str) -> list[str]:
+    """Where a variant wins, a target each: `gfx950 S4 S6`, `portable fallback`."""
+    places = []
+    for target, held in winners.targets.items():
+        names = [problem.shape(label).name for label, winner in held.shapes.items() if winner.variant == name]
+        names += ["fallback"] if held.fallback == name else []
+        if names:
+            places.append(f"{target} {' '.join(names)}")
+    return places
 
 
 def _cell(value: Any) -> str:

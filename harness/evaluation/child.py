@@ -19,6 +19,7 @@ from harness.evaluation.output_capture import FLOOD_BYTES, OutputCapture
 from harness.evaluation.process_tree import adopt_orphans, end_tree
 from harness.evaluation.protocol import Deadline, DeadlinePassed, receive, send
 from harness.evaluation.run_folder import RunFolder
+from harness.evaluation.shield import hide_from_children
 
 # Nothing of the evaluation may reach the submission through its environment.
 _HIDDEN = re.compile(r"^(POPCORN_|HARNESS_)")
@@ -43,6 +44,7 @@ class Child:
 
     def __init__(self, folder: RunFolder, *, interpret: bool) -> None:
         adopt_orphans()
+        hide_from_children()
         self._mark = f"SUBMISSION_RUN={secrets.token_hex(8)}"
         self._channel, theirs = socket.socketpair()
         with theirs:

@@ -27,6 +27,7 @@ _CHILD_MODULES = (
     "evaluation/process_tree.py",
     "evaluation/protocol.py",
     "evaluation/shared_memory.py",
+    "evaluation/shield.py",
     "evaluation/worker.py",
 )
 

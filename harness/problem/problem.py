@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from harness.errors import BrokenTask, FileProblem, UnknownName
+from harness.errors import BrokenSubmission, BrokenTask, FileProblem, UnknownName
 from harness.problem.case import Argument, Case
 from harness.problem.task_file import TaskFile, read_task_file
 from harness.problem.variant import Variant, read_variant
@@ -82,10 +82,12 @@ class Problem:
         return {path.stem: path for path in sorted(self.variants_folder.glob("*.py"))}
 
     def variant(self, name_or_path: str) -> Variant:
-        """A candidate by its name or a file by its path. Raises FileProblem or UnknownName."""
+        """A candidate by its name or a file by its path. Raises FileProblem, BrokenSubmission or UnknownName."""
         path = Path(name_or_path)
-        if path.suffix == ".py" or path.exists():
+        if path.suffix == ".py" or path.is_dir():
             return read_variant(path)
+        if path.is_file():
+            raise BrokenSubmission(f"{path}: not a Python file; the platform takes one file named *.py")
         paths = self.variant_paths()
         if name_or_path not in paths:
             raise UnknownName("variant", name_or_path, paths)

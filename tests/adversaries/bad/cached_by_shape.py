@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "result cached by shape",
-    "caught_by": ["fresh-values", "order", "floor"],
+    "caught_by": ["fresh-values", "new-address", "floor"],
     "needs": "cpu",
     "why": "other values of the same shape get the old result, at whatever address",
 }

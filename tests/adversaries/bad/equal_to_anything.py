@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "__eq__ tricks",
-    "caught_by": ["exact", "isolation"],
+    "caught_by": ["exact"],
     "needs": "cpu",
     "why": "an output is its bytes, and this one has none",
 }

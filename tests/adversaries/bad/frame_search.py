@@ -6,7 +6,7 @@ import torch
 
 ADVERSARY = {
     "class": "searching frames for the truth",
-    "caught_by": ["isolation", "exact"],
+    "caught_by": ["exact"],
     "needs": "cpu",
     "why": "no caller in the child knows a result",
 }

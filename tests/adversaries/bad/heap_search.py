@@ -6,7 +6,7 @@ import torch
 
 ADVERSARY = {
     "class": "searching gc for the truth",
-    "caught_by": ["isolation", "exact", "lint"],
+    "caught_by": ["exact", "lint"],
     "needs": "cpu",
     "why": "the truth is made in another process, after the output is there",
 }

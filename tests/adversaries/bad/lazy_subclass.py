@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "lazy output",
-    "caught_by": ["exact", "isolation"],
+    "caught_by": ["exact"],
     "needs": "cpu",
     "why": "the work would be done after the clock has stopped",
 }

@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "output on another device",
-    "caught_by": ["exact", "isolation"],
+    "caught_by": ["exact"],
     "needs": "cpu",
     "why": "it has a shape and a type and no values",
 }

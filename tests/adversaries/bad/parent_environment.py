@@ -10,7 +10,7 @@ import torch
 
 ADVERSARY = {
     "class": "searching /proc for the seeds",
-    "caught_by": ["isolation", "exact", "fresh-values"],
+    "caught_by": ["exact", "fresh-values"],
     "needs": "cpu",
     "why": "seeds travel neither in the environment nor in arguments, and new values have no seed",
 }

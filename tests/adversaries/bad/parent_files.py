@@ -11,7 +11,7 @@ import torch
 
 ADVERSARY = {
     "class": "searching /proc for the seeds",
-    "caught_by": ["isolation", "exact", "fresh-values"],
+    "caught_by": ["exact", "fresh-values"],
     "needs": "cpu",
     "why": "the evaluation keeps no case in an open file, and new values have no seed",
 }

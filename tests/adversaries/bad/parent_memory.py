@@ -9,7 +9,7 @@ import torch
 
 ADVERSARY = {
     "class": "searching /proc for the seeds",
-    "caught_by": ["isolation", "exact", "fresh-values"],
+    "caught_by": ["exact", "fresh-values"],
     "needs": "cpu",
     "why": "a seed that it finds explains no overwritten input; whether it may look is up to the kernel's ptrace rules",
 }

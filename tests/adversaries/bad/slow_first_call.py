@@ -6,7 +6,7 @@ import torch
 
 ADVERSARY = {
     "class": "sleeping or slow warm-up",
-    "caught_by": ["fresh-values", "order", "floor"],
+    "caught_by": ["fresh-values", "floor"],
     "needs": "cpu",
     "why": "what looks like a slow build is the work itself, done once",
 }

@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "tensor subclass",
-    "caught_by": ["exact", "isolation"],
+    "caught_by": ["exact"],
     "needs": "cpu",
     "why": "only a plain tensor has nothing but its values",
 }

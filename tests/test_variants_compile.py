@@ -1,0 +1,123 @@
+"""Every Triton kernel of the variants, cross-compiled at its real constants: fits the chip, spills nothing there.
+
+Needs no GPU. Times are not known from this; whether a plan can run at all is.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from test_variants_truth import compiled, load_variant
+
+FP8_SPLIT = {
+    "fp8_split_4x1024": ("PLANS_4X1024", "merge_splits_at_once"),
+    "fp8_split_4x8192": ("PLANS_4X8192", "merge_splits_at_once"),
+    "fp8_split_32x1024": ("PLANS_32X1024", "merge_splits_in_series"),
+    "fp8_split_64x1024": ("PLANS_64X1024", "merge_splits_in_series"),
+}
+# Bytes of shared memory that a block may have: 160 KB of LDS in a compute unit of gfx950 (CDNA4 ISA), and 227 KB of
+# shared memory in a block of sm_90 (CUDA programming guide).
+SHARED_LIMIT = {"gfx950": 160 * 1024, "sm_90": 227 * 1024}
+POINTERS = {
+    "q_ptr": "*bf16",
+    "kv_ptr": "*fp8e4nv",
+    "kv_scale_ptr": "*fp32",
+    "qo_indptr_ptr": "*i32",
+    "kv_indptr_ptr": "*i32",
+    "partial_ptr": "*fp16",
+    "lse_ptr": "*fp32",
+    "out_ptr": "*bf16",
+}
+SCALARS = {"score_scale": "fp32", "kv_unit": "fp32", "splits": "i32", "batch": "i32", "q_seq_len": "i32"}
+
+
+def compile_kernel(
+    name: str, kernel: str, target: str, constants: dict, options: dict, other_types: dict[str, str] | None = None
+) -> dict[str, int]:
+    """Shared bytes of one kernel of a variant, and its spilled registers and scratch bytes (gfx950 only)."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.compiler import compile as compile_source
+
+    function = getattr(load_variant(name), kernel)
+    types = POINTERS | SCALARS | (other_types or {})
+    signature = {argument: "constexpr" if argument in constants else types[argument] for argument in function.arg_names}
+    # Tensors of torch start at multiples of 16 bytes, and Triton compiles for that when it launches.
+    aligned = {
+        (index,): [["tt.divisibility", 16]]
+        for index, argument in enumerate(function.arg_names)
+        if signature[argument].startswith("*")
+    }
+    gpu = {"gfx950": GPUTarget("hip", "gfx950", 64), "sm_90": GPUTarget("cuda", 90, 32)}[target]
+    binary = compile_source(ASTSource(function, signature, constants, aligned), target=gpu, options=options)
+    found = {"shared": binary.metadata.shared}
+    if target == "gfx950":
+        text = binary.asm["amdgcn"]
+        found["vgpr_spills"] = int(re.search(r"\.vgpr_spill_count:\s+(\d+)", text)[1])
+        found["sgpr_spills"] = int(re.search(r"\.sgpr_spill_count:\s+(\d+)", text)[1])
+        found["scratch"] = int(re.search(r"; ScratchSize: (\d+)", text)[1])
+    return found
+
+
+def compile_fp8_split(name: str, target: str) -> list[dict[str, int]]:
+    plans, merge = FP8_SPLIT[name]
+    plan = getattr(load_variant(name), plans)[target]
+    stage_1 = {"num_warps": plan.warps, "num_stages": plan.stages}
+    return [
+        compile_kernel(name, "attend_split_fp8", target, {"SPLITS": plan.splits, "TILE": plan.tile}, stage_1),
+        compile_kernel(
+            name, merge, target, {"SPLITS": plan.splits, "DIMS": plan.merge_dims}, {"num_warps": plan.merge_warps}
+        ),
+    ]
+
+
+def compile_portable(target: str, is_split: bool, batch_block: int) -> list[dict[str, int]]:
+    module = load_variant("portable")
+    tiles, merge, on_cuda = module.TILES[target], module.MERGE, target == "sm_90"
+    types = {"q_ptr": "*i32", "kv_nope": "*i16", "kv_rope": "*i16"}
+    if on_cuda:
+        types |= {"kv_nope": f"tensordesc<i16[{tiles.tile}, 128]>", "kv_rope": f"tensordesc<i16[{tiles.tile}, 32]>"}
+    constants = {
+        "IS_SPLIT": is_split,
+        "TILE": tiles.tile,
+        "BATCH_BLOCK": batch_block,
+        "BY_CVT": on_cuda,
+        "BY_DESCRIPTOR": on_cuda,
+    }
+    stage_1 = {"num_warps": tiles.warps, "num_stages": tiles.stages}
+    found = [compile_kernel("portable", "attend_split_f16", target, constants, stage_1, types)]
+    if is_split:
+        constants = {"SPLITS": module.MOST_SPLITS, "DIMS": merge.dims}
+        found.append(compile_kernel("portable", "merge_splits_f16", target, constants, {"num_warps": merge.warps}))
+    return found
+
+
+def assert_fits(found: list[dict[str, int]], target: str) -> None:
+    for kernel in found:
+        assert kernel.pop("shared") <= SHARED_LIMIT[target]
+        assert not any(kernel.values()), kernel
+
+
+@pytest.mark.parametrize("target", SHARED_LIMIT)
+@pytest.mark.parametrize("name", FP8_SPLIT)
+def test_fp8_split_fits_and_does_not_spill(name: str, target: str) -> None:
+    assert_fits(compiled(compile_fp8_split, name, target), target)
+
+
+@pytest.mark.parametrize("target", SHARED_LIMIT)
+@pytest.mark.parametrize(("is_split", "batch_block"), [(True, 0), (False, 1024)])
+def test_portable_fits_and_does_not_spill(is_split: bool, batch_block: int, target: str) -> None:
+    assert_fits(compiled(compile_portable, target, is_split, batch_block), target)
+
+
+def compile_too_large() -> dict[str, int]:
+    stage_1 = {"num_warps": 8, "num_stages": 2}
+    return compile_kernel("fp8_split_4x1024", "attend_split_fp8", "gfx950", {"SPLITS": 4, "TILE": 512}, stage_1)
+
+
+def test_a_tile_that_is_too_large_is_noticed() -> None:
+    found = compiled(compile_too_large)
+    assert found["shared"] > SHARED_LIMIT["gfx950"]
+    assert found["vgpr_spills"] > 0
+    assert found["scratch"] > 0
