@@ -28,10 +28,15 @@ def _parts(data: input_t) -> dict[str, Any]:
 def changed_parts(data: input_t, other: input_t, *, ragged: bool) -> Iterator[tuple[str, input_t]]:
     """From `data` on, one thing changed at a time and kept: q, the KV values, the KV scales, the indptr.
 
+    First a little of each, at random places, for whoever looks at a sample of the values only: one head of one
+    query, and one KV row in 64, which is an error of sqrt(2 / 64) = 0.18 in an output that does not follow.
     other: another draw of the same case. ragged: whether uneven sequences are allowed; without it the indptr
     stays as it is.
     """
-    _, kv_data, qo_indptr, kv_indptr, config = data
+    q, kv_data, qo_indptr, kv_indptr, config = data
+    for turn in (1, 2):
+        q, kv_data = _one_head(q, other[0]), _one_row_in_64(kv_data, other[1])
+        yield f"one head's q and one KV row in 64 ({turn})", (q, kv_data, qo_indptr, kv_indptr, config)
     q = other[0]
     yield "q", (q, kv_data, qo_indptr, kv_indptr, config)
     # The bytes change and every scale stays: the other draw's values in this draw's quantisation.
@@ -47,6 +52,30 @@ def changed_parts(data: input_t, other: input_t, *, ragged: bool) -> Iterator[tu
         uneven = kv_indptr.clone()
         uneven[1:] -= max(1, int(kv_indptr[1]) // 3)
         yield "kv_indptr", (q, scaled, qo_indptr, uneven, config)
+
+
+def _one_head(q: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    changed = q.clone()
+    query, head = (int(torch.randint(size, ())) for size in q.shape[:2])
+    changed[query, head] = other[query, head]
+    return changed
+
+
+def _one_row_in_64(kv_data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """KV with random rows taken from another draw, in every format; the scales stay."""
+    rows = torch.randperm(kv_data["bf16"].shape[0])[::64].to(kv_data["bf16"].device)
+
+    def mixed(old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        changed = old.clone()
+        as_bytes = (changed.view(torch.uint8), new.view(torch.uint8))
+        as_bytes[0][rows] = as_bytes[1][rows]
+        return changed
+
+    return {
+        "bf16": mixed(kv_data["bf16"], other["bf16"]),
+        "fp8": (mixed(kv_data["fp8"][0], other["fp8"][0]), kv_data["fp8"][1]),
+        "mxfp4": (mixed(kv_data["mxfp4"][0], other["mxfp4"][0]), kv_data["mxfp4"][1]),
+    }
 
 
 def hard_values(arguments: Mapping[str, int]) -> Iterator[tuple[str, input_t]]:

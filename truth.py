@@ -71,6 +71,11 @@ def output_dtype(data: input_t) -> torch.dtype:
     return torch.bfloat16
 
 
+def output_device(data: input_t) -> torch.device:
+    """Where the inputs are."""
+    return data[0].device
+
+
 def rows(output: torch.Tensor) -> torch.Tensor:
     """(total_q · num_heads, v_head_dim): one row for each (query, head)."""
     return output.reshape(-1, output.shape[-1])

@@ -1,7 +1,7 @@
 """Runs `harness check` over the corpus of bad and honest kernels, and writes the table of docs/checking.md.
 
-    python tests/adversary_corpus.py            run everything that can run here, print the table
-    python tests/adversary_corpus.py --write    and put it into docs/checking.md
+    python tests/adversary_corpus.py            run everything that can run here, each until its first failure
+    python tests/adversary_corpus.py --write    with every probe, and put the table into docs/checking.md
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def outcome(path: Path, *, device: str = "auto", until_first_failure: bool = Fal
 
 
 def _outcome_of(path: Path) -> Outcome:
-    return outcome(path)
+    return outcome(path, until_first_failure="--write" not in sys.argv)
 
 
 def table(bad: Sequence[Entry], outcomes: dict[str, Outcome]) -> str:
@@ -123,17 +123,14 @@ def main() -> None:
     on_gpu = torch.cuda.is_available()
     bad, honest = entries("bad"), entries("honest")
     chosen = [entry for entry in bad + honest if on_gpu or not entry.needs_gpu]
+    outcomes: dict[str, Outcome] = {}
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        outcomes = dict(zip((e.name for e in chosen), pool.map(_outcome_of, [e.path for e in chosen]), strict=True))
+        for entry, seen in zip(chosen, pool.map(_outcome_of, [entry.path for entry in chosen]), strict=True):
+            outcomes[entry.name] = seen
+            verdict = "believed" if seen.honest else "refused"
+            mistaken = seen.honest == (entry in bad)
+            print(f"{'MISTAKEN ' if mistaken else ''}{entry.name}: {verdict}", *seen.details, sep="\n    ", flush=True)
     print(table(bad, outcomes))
-    believed = [entry.name for entry in bad if entry.name in outcomes and outcomes[entry.name].honest]
-    for entry in bad:
-        if entry.name in outcomes:
-            print(entry.name, "BELIEVED" if entry.name in believed else "", *outcomes[entry.name].details[:3], sep="\n    ")
-    for entry in honest:
-        if entry.name in outcomes:
-            print(entry.name, "ok" if outcomes[entry.name].honest else "REFUSED", *outcomes[entry.name].details, sep="\n    ")
-    print(f"{len(believed)} of {len([e for e in bad if e.name in outcomes])} bad files believed: {believed}")
     if "--write" in sys.argv:
         text = DOCUMENT.read_text()
         before, _, rest = text.partition(BEGIN)

@@ -8,13 +8,25 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from harness.assembly.renaming import renamed_text
 from harness.assembly.scopes import occurrences
 from harness.assembly.source_file import Part, read_source_file
 from harness.errors import CannotMerge
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
-MODULES = ["argparse", "bisect", "contextlib", "csv", "fractions", "functools", "inspect", "imaplib", "textwrap", "turtle"]
+MODULES = [
+    "argparse",
+    "bisect",
+    "contextlib",
+    "csv",
+    "fractions",
+    "functools",
+    "inspect",
+    "imaplib",
+    "textwrap",
+    "turtle",
+]
 
 
 def global_names(table: symtable.SymbolTable) -> set[str]:
@@ -34,13 +46,13 @@ def function_parts(module: str) -> list[Part]:
 def test_names_of_the_module_are_those_that_the_compiler_finds(module: str) -> None:
     compared = 0
     for part in function_parts(module):
-        inner = [child for child in symtable.symtable(part.text, module, "exec").get_children()]
-        expected = set().union(*map(global_names, inner))
+        table = symtable.symtable(part.text, module, "exec")
+        expected = set().union(*map(global_names, table.get_children()))
         # Here the statement is the module's whole text, so a decorator or default is a use in the module itself.
         found = {item.name for item in part.occurrences if item.reach == "module"}
         unclear = {item.name for item in part.occurrences if item.reach == "class"}
-        own_level = {symbol.get_name() for symbol in symtable.symtable(part.text, module, "exec").get_symbols()}
-        # The compiler lists __class__, which no source names; a function called `top` confuses symtable itself.
+        own_level = {symbol.get_name() for symbol in table.get_symbols()}
+        # The compiler lists __class__, which no source names.
         expected -= {"__class__"}
         assert expected <= found | unclear, part.line
         assert found <= expected | own_level, part.line

@@ -160,10 +160,6 @@ def plain_imports(file: SourceFile, modules: Mapping[str, Path], repository: Ite
                 f"the merged file cannot import {item.module}: the platform has only task.py beside it; put what it "
                 "needs into a plain module of variants/ and write `from MODULE import NAME`",
             )
-        if item.type_only:
-            raise CannotMerge(
-                file.path, item.line, f"import {item.module} outside of `if TYPE_CHECKING:`, to be inlined"
-            )
         found.setdefault(item.module, item.line)
     return found
 

@@ -50,6 +50,11 @@ def malformed(truth: Truth, data: Any, output: Any) -> str | None:
         return f"the output's shape is {tuple(output.shape)}, expected {tuple(shape)}"
     if output.dtype != dtype:
         return f"the output's dtype is {_name(output.dtype)}, expected {_name(dtype)}"
+    device = getattr(truth, "output_device", None)
+    if device is not None and output.device.type != device(data).type:
+        return f"the output lies on {output.device.type}, expected {device(data).type}"
+    if not output.is_contiguous():
+        return f"the output is not contiguous: strides {tuple(output.stride())} for shape {tuple(shape)}"
     return None
 
 

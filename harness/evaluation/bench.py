@@ -35,11 +35,15 @@ _ROOM_FOR_OUTPUT = 1 << 32
 
 @dataclass(frozen=True)
 class Call:
-    """What one call gave: the output on the parent's device, its time, and whether a stand-in computed it."""
+    """What one call gave: the output on the parent's device, its time, and whether a stand-in computed it.
+
+    reused: for a held output, whether it lies in the memory of an earlier held one.
+    """
 
     output: Any
     time_ns: float | None
     stand_in: bool
+    reused: bool = False
 
 
 @dataclass
@@ -72,6 +76,7 @@ class Bench:
         self._child: Child | None = None
         self._slots: dict[str, _Slot] = {}
         self._printed: list[tuple[str, str]] = []
+        self.has_entries = False
 
     def load(self, deadline: Deadline) -> None:
         """Start the child and import the submission, unless that has been done and it lives."""
@@ -80,7 +85,8 @@ class Bench:
         child = Child(self._folder, interpret=not self._machine.on_gpu)
         self._child = child
         try:
-            child.request("load", deadline.earlier_of(Deadline.after(LOAD_LIMIT_S)))
+            answer, _ = child.request("load", deadline.earlier_of(Deadline.after(LOAD_LIMIT_S)))
+            self.has_entries = bool(answer.get("entries"))
         except WorkerFailed:
             self.close()
             raise
@@ -138,12 +144,15 @@ class Bench:
         slot: str = "inputs",
         keep: str | None = None,
         poison: int | None = None,
+        *,
+        hold: bool = False,
     ) -> Call:
         """One call on a slot's inputs; `key` sends it to a merged file's entry for that shape.
 
-        keep: the child holds the output under this name. poison: uninitialised memory is filled with this byte.
+        keep: the child keeps the output under this name. poison: uninitialised memory is filled with this byte.
+        hold: the child keeps the output alive from now on, and says whether it lies in an earlier one's memory.
         """
-        return self._call(deadline, {"slot": slot, "key": key, "keep": keep, "poison": poison})
+        return self._call(deadline, {"slot": slot, "key": key, "keep": keep, "poison": poison, "hold": hold})
 
     def kept(self, deadline: Deadline, name: str) -> Any:
         """A kept output as its memory is now."""
@@ -200,7 +209,7 @@ class Bench:
         with self._protocol():
             output = self._read_output(answer, payload)
             time_ns = None if answer["time_ns"] is None else float(answer["time_ns"])
-            return Call(output, time_ns, bool(answer["stand_in"]))
+            return Call(output, time_ns, bool(answer["stand_in"]), bool(answer["reused"]))
 
     @contextmanager
     def _protocol(self) -> Iterator[None]:
@@ -216,7 +225,7 @@ class Bench:
         leaves, offset = [], 0
         for raw in answer["specs"]:
             spec = TensorSpec.from_json(raw)
-            tensor = tensor_from_bytes(spec, memoryview(payload)[offset : offset + spec.bytes])
+            tensor = _laid_out(spec, tensor_from_bytes(spec, memoryview(payload)[offset : offset + spec.bytes]))
             offset += spec.bytes
             leaves.append(tensor.cuda() if self._machine.on_gpu and spec.on_gpu else tensor)
         return rebuild(answer["skeleton"], leaves)
@@ -263,3 +272,18 @@ class Bench:
     def __exit__(self, *exception: object) -> None:
         with suppress(OSError):
             self.close()
+
+
+def _laid_out(spec: TensorSpec, packed: torch.Tensor) -> torch.Tensor:
+    """The values in the strides that the child's tensor has, so that its layout can be judged too.
+
+    Where elements share memory (an expanded tensor) only the layout is kept: values have no place of their own.
+    """
+    import torch
+
+    if spec.stride == packed.stride():
+        return packed
+    tensor = torch.empty_strided(spec.shape, spec.stride, dtype=packed.dtype)
+    if all(step > 0 or size == 1 for step, size in zip(spec.stride, spec.shape, strict=True)):
+        as_bytes_view(tensor).copy_(as_bytes_view(packed))
+    return tensor

@@ -152,7 +152,7 @@ def flatten(value: Any, leaves: list[torch.Tensor]) -> Any:
     """
     import torch
 
-    if type(value) is torch.Tensor or type(value) is torch.nn.Parameter:
+    if type(value) is torch.Tensor:
         leaves.append(value)
         return {"tensor": len(leaves) - 1}
     if isinstance(value, tuple | list):

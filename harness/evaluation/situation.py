@@ -30,6 +30,8 @@ class BenchSubject:
     bench: Bench
     key: tuple[Any, ...] | None
     stood_in: bool = False
+    reused: bool = False
+    held: int = 0
 
     def put(self, data: Any, slot: str = "inputs", *, counted: bool = False) -> None:
         """Write inputs in place."""
@@ -41,9 +43,20 @@ class BenchSubject:
 
     def call(self, slot: str = "inputs", *, keep: str | None = None, poison: int | None = None) -> Any:
         """One call's output."""
-        call = self.bench.call(self._deadline(), self.key, slot, keep, poison)
+        call = self.bench.call(self._deadline(), self.key, slot, keep, poison, hold=True)
         self.stood_in |= call.stand_in
+        self.reused |= call.reused
+        self.held += 1
         return call.output
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether it is a merged file, whose shapes are reached through `entry_for`."""
+        return self.bench.has_entries
+
+    def call_entry_point(self, slot: str = "inputs") -> Any:
+        """One call of `custom_kernel` itself."""
+        return self.bench.call(self._deadline(), None, slot).output
 
     def kept(self, name: str) -> Any:
         """A kept output, as its memory is now."""
@@ -135,6 +148,15 @@ class ShapeSituation:
     def judge_hard(self, data: Any, output: Any) -> ExactVerdict:
         """The exact verdict, with the leave of the declared rounding."""
         return self.referee.exact_on_hard(Draw(self.shape.case, data, None), output)
+
+    def judge_any(self, data: Any, output: Any) -> ExactVerdict:
+        """The exact verdict under the shape's or the fallback's declaration, whichever passes."""
+        own = self.judge(data, output)
+        if own.status == "pass":
+            return own
+        return self.referee.exact_on_hard(
+            Draw(self.shape.case, data, None), output, self.variant.declaration(None) or None
+        )
 
     def bytes_needed(self, data: Any) -> int | None:
         """Bytes that any right kernel must move."""

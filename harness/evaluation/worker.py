@@ -122,6 +122,8 @@ class Worker:
         self._clock = GpuClock() if self._on_gpu else None
         self._stand_in_calls = 0
         self._kept: dict[str, Any] = {}
+        self._held: list[Any] = []
+        self._held_extents: list[tuple[int, int]] = []
 
     def load(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
         """Import the submission; what is missing here is stood in for first."""
@@ -212,13 +214,25 @@ class Worker:
 
     def overlap(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
         """Whether two kept outputs share memory."""
-        first, second = ([self._extent(leaf) for leaf in self._leaves(self._kept[name])] for name in request["names"])
-        return {"overlap": any(a < d and c < b for a, b in first for c, d in second)}
+        first, second = (self._extents(self._kept[name]) for name in request["names"])
+        return {"overlap": _overlap(first, second)}
 
-    @staticmethod
-    def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-        storage = tensor.untyped_storage()
-        return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    def _extents(self, value: Any) -> list[tuple[int, int]]:
+        """First and past-the-last address of each tensor's own elements."""
+        extents = []
+        for leaf in self._leaves(value):
+            span = sum((size - 1) * step for size, step in zip(leaf.shape, leaf.stride(), strict=True)) + 1
+            begin = leaf.data_ptr()
+            extents.append((begin, begin + (span * leaf.element_size() if leaf.numel() else 0)))
+        return extents
+
+    def _hold(self, output: Any) -> bool:
+        """Keep an output alive from now on; whether its memory is that of an earlier one that is still alive."""
+        extents = self._extents(output)
+        reused = _overlap(extents, self._held_extents)
+        self._held.append(output)
+        self._held_extents += extents
+        return reused
 
     @staticmethod
     def _leaves(value: Any) -> list[torch.Tensor]:
@@ -272,7 +286,8 @@ class Worker:
             self._clock.synchronize()
         if request.get("keep"):
             self._kept[request["keep"]] = output
-        return self._answer(output, time_ns=time_ns, stand_in=self._stand_in_calls > before)
+        reused = self._hold(output) if request.get("hold") else None
+        return self._answer(output, time_ns=time_ns, stand_in=self._stand_in_calls > before, reused=reused)
 
     def _kernel(self, key: list[Any] | None) -> Callable[[Any], Any]:
         if key is not None and hasattr(self._submission, "entry_for"):
@@ -291,6 +306,10 @@ class Worker:
                 self._clock.synchronize()
         order = "self_cuda_time_total" if self._on_gpu else "self_cpu_time_total"
         return {"table": profiler.key_averages().table(sort_by=order, row_limit=20)}
+
+
+def _overlap(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> bool:
+    return any(a < d and c < b for a, b in first for c, d in second)
 
 
 def _own_line(error: BaseException) -> int | None:

@@ -6,19 +6,20 @@ from harness.checking.probes.device import DeviceSync, Floor, OutsideClock
 from harness.checking.probes.memory import FreshValues, InputsUnharmed, KeptOutputs, NewAddress, PoisonedMemory
 from harness.checking.probes.probe import Probe
 from harness.checking.probes.source import SourceRules
-from harness.checking.probes.values import HardShapes, HardValues, KeySensitivity, Order
+from harness.checking.probes.values import EntryPoint, HardShapes, HardValues, KeySensitivity, Order
 
 PROBES: tuple[Probe, ...] = (
     SourceRules(),
+    EntryPoint(),
     FreshValues(),
     NewAddress(),
     Order(),
-    KeptOutputs(),
     PoisonedMemory(),
     InputsUnharmed(),
     KeySensitivity(),
     HardValues(),
     HardShapes(),
+    KeptOutputs(),
     DeviceSync(),
     OutsideClock(),
     Floor(),

@@ -29,6 +29,21 @@ class Subject(Protocol):
     def call(self, slot: str = "inputs", *, keep: str | None = None, poison: int | None = None) -> Any:
         """One call. keep: hold the output under this name. poison: fill uninitialised memory with this byte."""
 
+    @property
+    def reused(self) -> bool:
+        """Whether any output so far lay in the memory of an earlier one, all of which are kept alive."""
+
+    @property
+    def held(self) -> int:
+        """How many outputs are kept alive."""
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether it is a merged file, whose shapes are reached through `entry_for`."""
+
+    def call_entry_point(self, slot: str = "inputs") -> Any:
+        """One call of `custom_kernel` itself, as the platform makes it."""
+
     def kept(self, name: str) -> Any:
         """A kept output, as its memory is now."""
 
@@ -88,6 +103,9 @@ class Situation(Protocol):
 
     def judge_hard(self, data: Any, output: Any) -> ExactVerdict:
         """The exact verdict, with the leave that the declared rounding has on hard inputs."""
+
+    def judge_any(self, data: Any, output: Any) -> ExactVerdict:
+        """The exact verdict of an output that the shape's own code or the fallback's made, under the wider limit."""
 
     def bytes_needed(self, data: Any) -> int | None:
         """Bytes that any right kernel must move."""

@@ -72,3 +72,19 @@ class Order:
                 subject.call("other")
                 subject.free("other")
         return worst.result("calls around another shape")
+
+
+class EntryPoint:
+    """`custom_kernel` itself, where the other probes go to a shape's own entry in a merged file."""
+
+    name = "entry-point"
+
+    def run(self, situation: Situation) -> ProbeResult:
+        """Fails when `custom_kernel` is wrong on inputs that the shape's own entry gets right."""
+        subject, worst = situation.subject, Worst()
+        data = situation.draw()
+        subject.put(data)
+        if not subject.has_entries:
+            return not_applicable("not a merged file: the other probes call custom_kernel itself")
+        failure = worst.take("custom_kernel", situation.judge_any(data, subject.call_entry_point()))
+        return failure or worst.result("call of custom_kernel")
