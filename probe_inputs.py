@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+
 from reference import generate_input, pack_input
 from task import QK_HEAD_DIM, SM_SCALE, V_HEAD_DIM, input_t
 
@@ -89,6 +90,7 @@ def hard_values(arguments: Mapping[str, int]) -> Iterator[tuple[str, input_t]]:
     yield "q up to 4e4, KV scale 1e-6", pack_input(**{**parts, "q": q * 1e4, "kv": kv * 1e-4})
     yield "q down to 1e-5, KV scale 1e3", pack_input(**{**parts, "q": q * 1e-5, "kv": kv * 1e5})
     yield "peaky rows and one huge logit", pack_input(**{**parts, "q": _peaked(parts)})
+    yield "another sm_scale", pack_input(**parts, sm_scale=0.7 * SM_SCALE)
     yield "constant V", pack_input(**{**parts, "kv": _constant_values(kv)})
 
 
@@ -147,7 +149,9 @@ def sensitive_keys(arguments: Mapping[str, int]) -> Iterator[tuple[str, input_t]
         yield name, pack_input(**{**parts, "q": pointed.to(torch.bfloat16), "kv": raised})
 
 
-def hard_shapes(arguments: Mapping[str, int], q_seq_lens: tuple[int, ...], *, ragged: bool) -> Iterator[tuple[str, input_t]]:
+def hard_shapes(
+    arguments: Mapping[str, int], q_seq_lens: tuple[int, ...], *, ragged: bool
+) -> Iterator[tuple[str, input_t]]:
     """Uneven lengths up to the case's own, and the other q lengths that a file declares."""
     longest = int(arguments["kvseqlen"])
     lengths = [length for length in EDGE_LENGTHS if length < longest] + [longest]

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+
 from harness.aiter_stand_in import api as stand_in
 from harness.aiter_stand_in import real_aiter
 from task import (
@@ -288,8 +289,8 @@ def check_with_ratio(data: input_t, output: output_t) -> tuple[bool, str, float 
     if count == 0:
         return True, f"Maximum error: {(output.float() - expected.float()).abs().max()}", ratio
     if ratio <= MISMATCH_RATIO:
-        warning = f"warning: mismatch_ratio={ratio:.6f} (<= tol_err_ratio={MISMATCH_RATIO}) with rtol={RTOL}, atol={ATOL}"
-        return True, warning, ratio
+        limits = f"(<= tol_err_ratio={MISMATCH_RATIO}) with rtol={RTOL}, atol={ATOL}"
+        return True, f"warning: mismatch_ratio={ratio:.6f} {limits}", ratio
     lines = [f"Number of mismatched elements: {count}"]
     for index in wrong.nonzero()[:5]:
         where = tuple(index.tolist())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+
 from probe_inputs import changed_parts, hard_shapes, hard_values, sensitive_keys
 from reference import E8M0_DTYPE, FP4X2_DTYPE, dequantize_mxfp4, quantize_fp8
 from task import QK_HEAD_DIM, V_HEAD_DIM, input_t

@@ -1,7 +1,7 @@
 """Runs `harness check` over the corpus of bad and honest kernels, and writes the table of docs/checking.md.
 
-    python tests/adversary_corpus.py            run everything that can run here, each until its first failure
-    python tests/adversary_corpus.py --write    with every probe, and put the table into docs/checking.md
+python tests/adversary_corpus.py            run everything that can run here, each until its first failure
+python tests/adversary_corpus.py --write    with every probe, and put the table into docs/checking.md
 """
 
 from __future__ import annotations

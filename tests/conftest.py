@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from harness.problem.problem import Problem, open_problem
 from harness.problem.variant import Variant, read_variant
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from harness.evaluation.evaluate import Request, evaluate
 
 HEAD = "import os, sys, time\nimport torch\n"
@@ -79,7 +80,9 @@ def test_the_limit_of_time_keeps_what_was_checked_before(affine, submit):
 
 
 def test_an_import_that_fails_fails_every_case_with_its_line(affine, submit):
-    result = evaluate(affine, submit(f"{HEAD}import nonexistent_module\ndef custom_kernel(data):\n{RIGHT}"), Request("test", "cpu"))
+    result = evaluate(
+        affine, submit(f"{HEAD}import nonexistent_module\ndef custom_kernel(data):\n{RIGHT}"), Request("test", "cpu")
+    )
     assert [case.status for case in result.cases] == ["fail"]
     assert "No module named 'nonexistent_module' (line 3" in result.cases[0].reason
 

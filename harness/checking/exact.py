@@ -113,6 +113,5 @@ def exact_verdict(
     passed = errors.whole <= limits.whole and errors.worst_row <= limits.row
     where = truth.row_name(errors.worst_index)
     detail = f"error {errors.whole:.4f}, worst row {errors.worst_row:.4f} ({where}), limit {limit:.3g} ({reads})"
-    return ExactVerdict(
-        "pass" if passed else "fail", "" if passed else detail, errors.whole, errors.worst_row, limit, reads, declared_by
-    )
+    status, detail = ("pass", "") if passed else ("fail", detail)
+    return ExactVerdict(status, detail, errors.whole, errors.worst_row, limit, reads, declared_by)

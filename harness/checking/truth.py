@@ -18,8 +18,8 @@ class Truth(Protocol):
     """The functions that a `truth.py` offers. `data` is what `generate_input` returned.
 
     A declaration is a file's `VARIANT` (or what `--kv` and `--rounding` said in its place); `truth`, `limit`,
-    `describe` and `bytes_needed` raise ValueError for one that they cannot read. `arithmetic_error`, `output_device` and what the
-    probes draw (`changed_parts`, `hard_values`, `hard_shapes`, `sensitive_keys`) are optional.
+    `describe` and `bytes_needed` raise ValueError for one that they cannot read. Optional: `arithmetic_error`,
+    `output_device`, and what the probes draw (`changed_parts`, `hard_values`, `hard_shapes`, `sensitive_keys`).
     """
 
     def candidates(self) -> list[Declaration]:

@@ -15,7 +15,7 @@ from harness.cli.output import Output
 @click.argument("a")
 @click.argument("b")
 @shapes_option
-@click.option("--blocks", default=20, show_default=True, help="Blocks of 5 quads for each shape and process; at least 20.")
+@click.option("--blocks", default=20, show_default=True, help="Blocks of 5 quads a shape and process; at least 20.")
 @click.option("--processes", default=3, show_default=True, help="Repeat in so many fresh processes.")
 @click.option("--delta", default=0.005, show_default=True, help="The least relative difference that matters.")
 @click.option("--seed", type=int, default=None, help="Of the inputs and the orders [default: drawn].")

@@ -91,9 +91,7 @@ def _lint(output: Output, assembly: Assembly, path: Path) -> bool:
     return not findings
 
 
-def _verify(
-    output: Output, problem: Problem, assembly: Assembly, merged: Variant, device: str
-) -> list[MergedShape]:
+def _verify(output: Output, problem: Problem, assembly: Assembly, merged: Variant, device: str) -> list[MergedShape]:
     from harness.cli.progress import step_progress
     from harness.evaluation.merge_check import check_merge
     from harness.targets.machine import open_machine
@@ -121,7 +119,8 @@ def _report(output: Output, assembly: Assembly, path: Path, checks: Sequence[Mer
     from harness.report.figures import percent
 
     by_label = {check.label: check for check in checks}
-    table = Table("shape", "variant", "= alone", "official", "exact", "error", "worst row", "ran", title=f"{path.name} for {assembly.target}")
+    columns = ("shape", "variant", "= alone", "official", "exact", "error", "worst row", "ran")
+    table = Table(*columns, title=f"{path.name} for {assembly.target}")
     for label, winner in assembly.shapes.items():
         check = by_label.get(label)
         if check is None:

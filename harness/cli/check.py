@@ -98,7 +98,8 @@ def _print(output: Output, result: FileCheck) -> None:
 
     from harness.report.figures import percent
 
-    table = Table("shape", "official", "mismatch", "exact", "error", "worst row", "format costs", "probes", "ran", title=result.file)
+    columns = ("shape", "official", "mismatch", "exact", "error", "worst row", "format costs", "probes", "ran")
+    table = Table(*columns, title=result.file)
     for shape in result.shapes:
         asked = [probe for probe in shape.probes.values() if probe.status != "not applicable"]
         good = sum(probe.status == "pass" for probe in asked)

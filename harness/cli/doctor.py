@@ -13,7 +13,7 @@ from harness.cli.output import Output
 @click.command("doctor", short_help="What this machine can do, and how to get what is missing.")
 @json_option
 def command(json_target: str | None) -> None:
-    """Say what this machine has (devices, torch, Triton, aiter, compilers) and what each missing thing is needed for."""
+    """Say what this machine has (devices, torch, Triton, aiter, compilers), and how to get what is missing."""
     from rich.table import Table
 
     from harness.targets.capabilities import capabilities

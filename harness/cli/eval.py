@@ -37,7 +37,7 @@ from harness.cli.output import Output, write_file
     help="Bytes written before each timed call, or the platform's own 62.5 GiB [default: 8 GiB].",
 )
 @click.option("--out", "report_file", metavar="FILE", default=None, help="Write the platform's text report to FILE.")
-@click.option("--limit", type=float, default=None, metavar="SECONDS", help="Stop after this long, keeping what was measured.")
+@click.option("--limit", type=float, metavar="SECONDS", help="Stop after this long, keeping what was measured.")
 @declaration_options
 @problem_option
 @json_option

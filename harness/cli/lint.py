@@ -25,7 +25,8 @@ def command(files: tuple[Path, ...], json_target: str | None) -> int:
         findings = lint_file(path)
         for finding in findings:
             kind = "refused" if finding.fatal else "warning"
-            output.console.print(f"{path}:{finding.line}: {kind} [{finding.rule}] {finding.message}", markup=False, soft_wrap=True)
+            text = f"{path}:{finding.line}: {kind} [{finding.rule}] {finding.message}"
+            output.console.print(text, markup=False, soft_wrap=True)
         fatal |= any(finding.fatal for finding in findings)
         results.append({"file": str(path), "findings": [asdict(finding) for finding in findings]})
     clean = sum(not result["findings"] for result in results)

@@ -21,7 +21,7 @@ def command(name: str, origin: str, problem_root: Path | None) -> None:
     from harness.problem.problem import open_problem
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise click.UsageError(f"'{name}' is no variant name: lower-case letters, digits and _ only, e.g. fp8_split_4x1024_v2")
+        raise click.UsageError(f"'{name}' is no variant name: lower-case letters, digits and _ only, e.g. fp8_split_v2")
     problem = open_problem(nearest_problem(problem_root))
     source = problem.variant(origin)
     path = problem.variants_folder / f"{name}.py"

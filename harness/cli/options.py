@@ -16,7 +16,11 @@ problem_option = click.option(
     help="Problem folder in the platform's format [default: the nearest folder with a task.yml].",
 )
 json_option = click.option(
-    "--json", "json_target", metavar="FILE", default=None, help="Write the result as JSON to FILE; - for standard output."
+    "--json",
+    "json_target",
+    metavar="FILE",
+    default=None,
+    help="Write the result as JSON to FILE; - is standard output.",
 )
 shapes_option = click.option("--shapes", default=None, metavar="LIST", help="Only these shapes, e.g. S2,S8 or 4x8192.")
 device_option = click.option(
@@ -38,7 +42,7 @@ def nearest_problem(root: Path | None) -> Path:
 def declaration_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--kv` and `--rounding`: what a file reads that declares nothing itself."""
     command = click.option(
-        "--rounding", default=None, metavar="f16|fp8", help="What q or P is rounded to at worst, for files that declare nothing."
+        "--rounding", default=None, metavar="f16|fp8", help="What q or P is rounded to, for files that declare nothing."
     )(command)
     return click.option(
         "--kv",

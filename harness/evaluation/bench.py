@@ -130,9 +130,7 @@ class Bench:
         )
         with self._protocol():
             handles = answer["handles"]
-            mapped = [
-                map_handle(spec, raw) if spec.on_gpu else None for spec, raw in zip(specs, handles, strict=True)
-            ]
+            mapped = [map_handle(spec, raw) if spec.on_gpu else None for spec, raw in zip(specs, handles, strict=True)]
         slot = _Slot(specs, skeleton, [raw for raw in handles if raw is not None], mapped)
         self._slots[name] = slot
         return slot

@@ -32,7 +32,6 @@ class SubmissionError(WorkerFailed):
         super().__init__(message)
         self.traceback, self.line = traceback, line
 
-
     @property
     def leaves_device_unusable(self) -> bool:
         """Whether the GPU context is lost with this error, so that only a fresh process can go on."""

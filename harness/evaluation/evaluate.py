@@ -155,18 +155,17 @@ def _notes(machine: Machine, results: Sequence[CaseResult], stood_in: bool, cond
         notes.append("Triton kernels were interpreted on the CPU: correctness only, no timings.")
     slices = list(dict.fromkeys(result.slice_of for result in results if result.slice_of))
     if slices:
-        notes.append(f"Each shape ran on a slice ({'; '.join(slices)}), through the shape's own code where the file offers it.")
+        notes.append(
+            f"Each shape ran on a slice ({'; '.join(slices)}), by the shape's own code where the file offers it."
+        )
     if stood_in:
         from harness.aiter_stand_in import NOTICE
 
         notes.append(NOTICE)
     fitted = {result.exact.reads for result in results if result.exact.declared_by == "best fit" and result.exact.reads}
     if fitted:
-        notes.append(
-            f"The file declares no inputs; its output fits {', '.join(sorted(fitted))} best. Say --kv and --rounding to fix it."
-        )
+        best = ", ".join(sorted(fitted))
+        notes.append(f"The file declares no inputs; its output fits {best} best. Say --kv and --rounding to fix it.")
     if conditions.deadline.passed:
         notes.append("The limit of time ended this run; what was measured until then is kept.")
     return tuple(notes)
-
-

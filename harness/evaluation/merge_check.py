@@ -86,9 +86,7 @@ def _check_shape(
         reason = f"official: {official.message.splitlines()[0] if official.message else 'rejected'}"
     if not reason and exact.status == "fail":
         reason = f"exact: {exact.detail}"
-    return MergedShape(
-        shape.name, shape.label, part.name, equal, official, exact, draw.slice_note, stand_in, reason
-    )
+    return MergedShape(shape.name, shape.label, part.name, equal, official, exact, draw.slice_note, stand_in, reason)
 
 
 def _call(bench: Bench, draw: Draw, key: tuple[Any, ...] | None) -> Any:

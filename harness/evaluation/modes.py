@@ -110,7 +110,8 @@ class CaseRun:
         if official.status != "pass":
             reason = f"official: {official.message.splitlines()[0] if official.message else 'rejected'}"
         if exact.status == "fail":
-            reason = f"exact: {exact.detail}" if official.status == "pass" or wrong_kind else f"{reason}; exact: {exact.detail}"
+            known = official.status == "pass" or wrong_kind
+            reason = f"exact: {exact.detail}" if known else f"{reason}; exact: {exact.detail}"
         return replace(result, status="pass" if passed else "fail", official=official, exact=exact, reason=reason)
 
     @property
@@ -125,7 +126,8 @@ class CaseRun:
             call = self._timed_call()
             exact = self.referee.exact(self._draw, call.output)
             if exact.status == "fail":
-                return replace(result, status="fail", exact=exact, reason=f"a timed call was wrong; exact: {exact.detail}")
+                reason = f"a timed call was wrong; exact: {exact.detail}"
+                return replace(result, status="fail", exact=exact, reason=reason)
             return call.time_ns or 0.0
 
         return self._measure(result, MEASURED["benchmark"], once)

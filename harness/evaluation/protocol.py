@@ -73,7 +73,8 @@ def receive(
     """
     header_bytes, payload_bytes = _LENGTHS.unpack(_read(channel, _LENGTHS.size, deadline))
     if header_bytes > MAX_HEADER_BYTES or payload_bytes > max_payload_bytes:
-        raise WorkerFailed(f"the submission's process sent {header_bytes}+{payload_bytes} bytes, more than an answer has")
+        size = f"{header_bytes} + {payload_bytes} bytes"
+        raise WorkerFailed(f"the submission's process sent {size}, more than an answer has")
     text = _read(channel, header_bytes, deadline)
     payload = _read(channel, payload_bytes, deadline)
     try:

@@ -74,9 +74,7 @@ class Referee:
         if self.truth is None:
             return _NO_TRUTH
         declaration, declared_by = self._declaration(draw, output)
-        return exact_verdict(
-            self.truth, draw.data, output, declaration, self._truth_of(draw, declaration), declared_by
-        )
+        return exact_verdict(self.truth, draw.data, output, declaration, self._truth_of(draw, declaration), declared_by)
 
     def exact_on_hard(self, draw: Draw, output: Any, declaration: Declaration | None = None) -> ExactVerdict:
         """The exact verdict with the leave of the declared rounding. declaration: None takes the shape's own."""

@@ -129,7 +129,7 @@ class Worker:
         """Import the submission; what is missing here is stood in for first."""
         self._prepare_interpreter()
         self._prepare_aiter()
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, str(Path.cwd()))
         with self._device_mode():
             self._submission = importlib.import_module("submission")
         if not callable(getattr(self._submission, "custom_kernel", None)):

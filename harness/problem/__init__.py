@@ -1,1 +1,1 @@
-"""Reads a problem folder in the platform's format, and the variant files beside it. Knows nothing of any one problem."""
+"""Reads a problem folder in the platform's format, and the variant files beside it. Knows no one problem."""

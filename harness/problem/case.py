@@ -41,9 +41,7 @@ class Case:
         """The case as the platform runs it under a secret seed (`None`: unchanged)."""
         if secret is None or "seed" not in self.arguments:
             return self
-        return replace(
-            self, arguments={**self.arguments, "seed": combine_seeds(int(self.arguments["seed"]), secret)}
-        )
+        return replace(self, arguments={**self.arguments, "seed": combine_seeds(int(self.arguments["seed"]), secret)})
 
 
 def combine_seeds(public: int, secret: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -106,21 +106,28 @@ def parse_source(source: str, path: Path) -> ast.Module:
 
 def defines(tree: ast.Module, name: str) -> bool:
     """Whether a module binds `name` at its top level, by definition, assignment or import."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
-            if node in tree.body or _inside_top_level_block(tree, node):
-                return True
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            return True
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            if any((alias.asname or alias.name) == name for alias in node.names):
-                return True
+    return any(_binds(node, name) for node in _top_level(tree))
+
+
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run at import, those inside if, try and with included."""
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            waiting += [inner for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt)]
+            waiting += [inner for handler in getattr(node, "handlers", ()) for inner in handler.body]
+
+
+def _binds(node: ast.stmt, name: str) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name == name
+    if isinstance(node, ast.Assign):
+        return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return any((alias.asname or alias.name) == name for alias in node.names)
     return False
-
-
-def _inside_top_level_block(tree: ast.Module, node: ast.AST) -> bool:
-    blocks = [n for n in tree.body if isinstance(n, ast.If | ast.Try | ast.With)]
-    return any(node is inner for block in blocks for inner in ast.walk(block))
 
 
 def read_declared(tree: ast.Module, path: Path) -> Mapping[str, Any]:

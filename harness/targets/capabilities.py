@@ -39,7 +39,8 @@ def _torch() -> Capability:
         torch = importlib.import_module("torch")
     except Exception as error:
         return Capability("torch", "no", f"{type(error).__name__}: {error}", "make setup installs a CPU build")
-    build = f"ROCm {torch.version.hip}" if torch.version.hip else f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    builds = (("ROCm", torch.version.hip), ("CUDA", torch.version.cuda))
+    build = next((f"{name} {version}" for name, version in builds if version), "CPU")
     return Capability("torch", "yes", f"{torch.__version__} ({build})")
 
 
@@ -80,7 +81,7 @@ def _c_compiler() -> Capability:
     for name in ("cc", "gcc", "clang"):
         if path := shutil.which(name):
             return Capability("C compiler", "yes", path)
-    return Capability("C compiler", "no", "no cc, gcc or clang", "install one: Triton and inline extensions build with it")
+    return Capability("C compiler", "no", "no cc, gcc or clang", "install one: Triton and extensions need it")
 
 
 def _gpu_compiler() -> Capability:

@@ -64,10 +64,8 @@ def _gpu_machine(kind: str) -> Machine:
     import torch
 
     properties = torch.cuda.get_device_properties(0)
-    if kind == "hip":
-        target = properties.gcnArchName.split(":")[0]
-    else:
-        target = f"sm_{properties.major}{properties.minor}"
+    sm = f"sm_{properties.major}{properties.minor}"
+    target = properties.gcnArchName.split(":")[0] if kind == "hip" else sm
     return Machine(
         kind=kind,
         gpu=torch.cuda.get_device_name(),

@@ -60,9 +60,7 @@ class StopRule:
             return False
         now = statistics_of(samples_ns)
         return (
-            now.err / now.mean < self.relative_error
-            or now.mean * now.runs > self.max_time_ns
-            or wall_ns > self.wall_ns
+            now.err / now.mean < self.relative_error or now.mean * now.runs > self.max_time_ns or wall_ns > self.wall_ns
         )
 
 

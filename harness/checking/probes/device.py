@@ -31,8 +31,7 @@ class DeviceSync:
             verdict = situation.judge(data, output)
             if verdict.status == "fail":
                 return failed(f"the output {name}: {verdict.detail}")
-        same = torch.equal(early.contiguous().reshape(-1).view(torch.uint8), late.contiguous().reshape(-1).view(torch.uint8))
-        if not same:
+        if not torch.equal(*(output.contiguous().reshape(-1).view(torch.uint8) for output in (early, late))):
             return failed("the output changed after the call had ended")
         waited = "a full device synchronisation" if situation.on_gpu else "0.3 s"
         return passed(f"the output is the same before and after {waited}")
@@ -79,5 +78,6 @@ class Floor:
         situation.subject.put(data)
         time_ns = median(situation.subject.time_ns() for _ in range(11))
         floor_ns = needed / situation.bandwidth() * 1e9
-        figures = f"{time_ns / 1e3:.1f} µs, floor {floor_ns / 1e3:.1f} µs for {needed / 1e6:.1f} MB, {100 * floor_ns / time_ns:.0f} % of it reached"
+        reached = f"{100 * floor_ns / time_ns:.0f} % of it reached"
+        figures = f"{time_ns / 1e3:.1f} µs, floor {floor_ns / 1e3:.1f} µs for {needed / 1e6:.1f} MB, {reached}"
         return failed(figures) if time_ns * FASTER_THAN_MEMORY < floor_ns else passed(figures)
