@@ -229,6 +229,15 @@ def test_a_table_that_is_only_read_is_shared_and_one_that_is_written_is_not(tmp_
         assert written.count("T = {1: 2}") == 2, write
 
 
+def test_an_attribute_that_a_function_writes_is_state_of_its_variant(tmp_path: Path) -> None:
+    text = (
+        "class Box:\n    count = 0\n\n\ndef step():\n    step.count += 1\n    Box.count += 10\n"
+        "    return step.count + Box.count\n\n\nstep.count = 0\n\n\ndef custom_kernel(data):\n    return step()\n"
+    )
+    entry = run_source(merge_files(tmp_path, {"a": text, "b": text}))["custom_kernel"]
+    assert [entry({"n": n}) for n in (1, 1, 2)] == [11, 22, 11]
+
+
 # -- the project's own variants ---------------------------------------------------------------------------------
 
 
@@ -310,3 +319,39 @@ def test_the_projects_shape_key_is_none_where_a_size_disagrees(place: str) -> No
     else:
         data[1] = {**data[1], place: odd if place == "bf16" else (odd, None)}
     assert shape_key(data) is None
+
+
+# -- what is remembered between merges --------------------------------------------------------------------------
+
+
+def test_a_second_merge_gives_the_same_bytes_without_libcst(tmp_path: Path) -> None:
+    first = merge(make_problem(tmp_path, {"a": A, "b": B})).source
+    script = (
+        f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
+        "from pathlib import Path\n"
+        "from assembly_cases.problem_folder import merge\n"
+        "from harness.problem.problem import open_problem\n"
+        f"sys.stdout.write(merge(open_problem(Path({str(tmp_path)!r}))).source)\n"
+        "assert 'libcst' not in sys.modules\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert run.stdout.decode() == first
+
+
+def test_a_changed_file_is_rewritten_anew(tmp_path: Path) -> None:
+    merge_files(tmp_path, {"a": A, "b": B})
+    changed = B.replace('data["x"] * STEP', 'data["x"] * STEP * STEP')
+    module = run_source(merge_files(tmp_path, {"a": A, "b": changed}))
+    assert [module["custom_kernel"]({"n": n, "x": 10}) for n in (1, 2)] == [11, 40]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"x": 1}', b"\xff"])
+def test_a_broken_memory_is_ignored(content: bytes, tmp_path: Path) -> None:
+    first = merge_files(tmp_path, {"a": A, "b": B})
+    (tmp_path / ".harness" / "renamed_portable.json").write_bytes(content)
+    assert merge_files(tmp_path, {"a": A, "b": B}) == first
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / ".harness").write_text("a file where the folder should be")
+    assert "def _b(data):" in merge_files(tmp_path, {"a": A, "b": B})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.assembly.renaming import renamed_text
+from harness.assembly.rewrite_cache import RewriteCache
 from harness.assembly.scopes import occurrences
 from harness.assembly.source_file import Part, read_source_file
 from harness.errors import CannotMerge
@@ -70,7 +71,7 @@ def test_renaming_everything_changes_nothing_but_the_names(module: str) -> None:
         changes = {name: f"qq_{name}" for name in names & (part.binds | part.needs)}
         if not changes or isinstance(part.node, ast.Pass):
             continue
-        text = renamed_text(part, changes)
+        text = renamed_text(part, changes, RewriteCache(None))
         assert text != part.text
         assert text.replace(" as qq_error", "").replace("qq_", "") == part.text
         renamed += 1
@@ -109,7 +110,7 @@ def test_each_use_is_told_apart_from_a_shadowing_one(source: str, uses: dict[str
 def test_renaming_changes_as_many_names_as_mean_the_module(source: str, uses: dict[str, int]) -> None:
     [part] = read_source_file(source, Path("a.py")).parts
     changes = {name: f"new_{name}" for name in uses}
-    text = renamed_text(part, changes) if changes else part.text
+    text = renamed_text(part, changes, RewriteCache(None)) if changes else part.text
     assert {name: text.count(f"new_{name}") for name in uses} == uses
     assert text.replace("new_", "") == source
 
@@ -126,5 +127,5 @@ def test_renaming_changes_as_many_names_as_mean_the_module(source: str, uses: di
 def test_what_cannot_be_renamed_is_refused_with_its_line(source: str, line: int, reason: str) -> None:
     [part] = read_source_file(source, Path("a.py")).parts
     with pytest.raises(CannotMerge, match=reason) as caught:
-        renamed_text(part, {"N": "new_N"})
+        renamed_text(part, {"N": "new_N"}, RewriteCache(None))
     assert caught.value.line == line

@@ -81,7 +81,7 @@ def test_optional_keys_are_read(tmp_path):
     path = written(
         tmp_path,
         gpus=["MI355X", "H100"],
-        tests=[{"rows": 4, "wide": True, "kind": "plain", "seed": 1}],
+        tests=[{"rows": 4, "kind": "plain", "seed": 1}],
         benchmarks=[{"rows": 8}, {"rows": 9}],
         test_timeout=900,
         benchmark_timeout=901,
@@ -91,7 +91,7 @@ def test_optional_keys_are_read(tmp_path):
     )
     task = read_task_file(path)
     assert task.gpus == ("MI355X", "H100")
-    assert task.tests[0].arguments == {"rows": 4, "wide": True, "kind": "plain", "seed": 1}
+    assert task.tests[0].arguments == {"rows": 4, "kind": "plain", "seed": 1}
     assert [case.spec for case in task.benchmarks] == ["rows: 8", "rows: 9"]
     assert [task.timeout_s(mode) for mode in ("test", "benchmark", "profile", "leaderboard")] == [900, 901, 901, 1200.5]
     assert (task.ranking_by, task.seed) == ("geom", 42)
@@ -118,11 +118,11 @@ def test_case_lines_are_written_in_the_order_of_the_file_as_the_platform_writes_
         ({"benchmarks": [4]}, "'benchmarks' must be a list of mappings"),
         ({"tests": [{"rows": 4.5}]}, "rows: 4.5 is not an integer, boolean or word"),
         ({"tests": [{"rows": [4]}]}, "rows: [4] is not an integer, boolean or word"),
-        ({"tests": [{"rows": "two words"}]}, "rows: 'two words' is not an integer, boolean or word"),
-        ({"tests": [{"rows": ""}]}, "rows: '' is not an integer, boolean or word"),
-        ({"tests": [{"the-rows": 4}]}, "the-rows"),
+        ({"tests": [{"rows": "two words"}]}, "in 'tests', invalid test case: 'rows: two words'"),
+        ({"tests": [{"rows": ""}]}, "in 'tests', invalid test case: 'rows: '"),
+        ({"tests": [{"the-rows": 4}]}, "in 'tests', invalid test case: 'the-rows: 4'"),
         ({"tests": [{4: 4}]}, "4: 4 is not"),
-        ({"tests": [{}]}, "'tests'"),
+        ({"tests": [{}]}, "in 'tests', invalid test case: ''"),
         ({"test_timeout": 0}, "test_timeout must be a positive number of seconds, not 0"),
         ({"ranked_timeout": "long"}, "ranked_timeout must be a positive number of seconds, not 'long'"),
         ({"benchmark_timeout": True}, "benchmark_timeout must be a positive number of seconds, not True"),
@@ -131,6 +131,13 @@ def test_case_lines_are_written_in_the_order_of_the_file_as_the_platform_writes_
 )
 def test_a_value_that_the_platform_does_not_take_is_refused(tmp_path, changes, why):
     assert why in refusal(written(tmp_path, **changes))
+
+
+def test_values_are_what_the_evaluator_makes_of_the_case_line_and_not_what_yaml_makes_of_the_file(tmp_path):
+    # The platform writes a YAML true as `True`, which its evaluator reads as a word; its boolean is the word `true`.
+    task = read_task_file(written(tmp_path, tests=[{"a": True, "b": False, "c": "true", "d": "12"}]))
+    assert task.tests[0].spec == "a: True; b: False; c: true; d: 12"
+    assert task.tests[0].arguments == {"a": "True", "b": "False", "c": True, "d": 12}
 
 
 def test_every_accepted_case_is_one_that_the_evaluator_can_read_back(tmp_path):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from harness.assembly.library import Library
 from harness.assembly.merged_file import merged_source
+from harness.assembly.rewrite_cache import RewriteCache
 from harness.assembly.winners import TargetWinners, Winner, Winners
 from harness.errors import BrokenWinners, CannotMerge
 from harness.problem.problem import Problem
@@ -23,6 +24,8 @@ from harness.problem.variant import Variant
 
 # The platform's limit for a submission file. Source: gpu-mode/kernelbot (2026).
 MAX_BYTES = 1_000_000
+# Beside the problem, ignored by git; safe to delete at any time.
+_CACHE_FOLDER = ".harness"
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,9 @@ def assemble(problem: Problem, target: str, winners: Winners) -> Assembly:
         variants = {name: library.variant(name) for name in _winning_names(held)}
         _check_places(winners, target, held, variants)
         groups = {name: library.units_for_variant(variant.path) for name, variant in variants.items()}
-        source = merged_source(winners, target, problem, variants, groups, library.units_for_dispatch())
+        cache = RewriteCache(problem.root / _CACHE_FOLDER / f"renamed_{target}.json")
+        source = merged_source(winners, target, problem, variants, groups, library.units_for_dispatch(), cache)
+        cache.save()
     data = source.encode()
     if len(data) > MAX_BYTES:
         raise CannotMerge(

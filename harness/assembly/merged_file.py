@@ -12,6 +12,8 @@ from harness.assembly.imports import import_block
 from harness.assembly.likeness import classes_of
 from harness.assembly.names import Names, choose_names
 from harness.assembly.registries import refuse_shared_registrations
+from harness.assembly.renaming import renamed_text
+from harness.assembly.rewrite_cache import RewriteCache
 from harness.assembly.source_file import Part
 from harness.assembly.winners import Winners
 from harness.errors import CannotMerge
@@ -30,6 +32,7 @@ def merged_source(
     variants: Mapping[str, Variant],
     groups: Mapping[str, list[Unit]],
     chooser: list[Unit],
+    cache: RewriteCache,
 ) -> str:
     """The text of the merged file.
 
@@ -54,7 +57,7 @@ def merged_source(
     places = {name: [label for label, winner in held.shapes.items() if winner.variant == name] for name in variants}
     places[held.fallback].append("any other shape")
     sections = [
-        *_sections(units, names, places),
+        *_sections(units, names, places, cache),
         dispatch.dispatch(keys, entries[held.fallback], names.of(chooser[-1], dispatch.SHAPE_KEY)),
     ]
     return "\n\n".join(["\n".join(_block(text) for text in top if text), *(_block(text) for text in sections)])
@@ -94,7 +97,7 @@ def _refuse_read_annotations(unit: Unit) -> None:
             )
 
 
-def _sections(units: Iterable[Unit], names: Names, places: Mapping[str, list[str]]) -> list[str]:
+def _sections(units: Iterable[Unit], names: Names, places: Mapping[str, list[str]], cache: RewriteCache) -> list[str]:
     """One text a file: its comment, then each of its parts that no section before has."""
     written: set[int] = set()
     sections = []
@@ -104,29 +107,27 @@ def _sections(units: Iterable[Unit], names: Names, places: Mapping[str, list[str
         written.update(names.classes[definition] for definition in fresh)
         parts = [part for part in unit.file.parts if definition_of.get(part) in fresh]
         if not all(is_comment(part) for part in parts):
-            sections.append(_section(unit, parts, names, places))
+            sections.append(_section(unit, parts, names, places, cache))
     return sections
 
 
-def _section(unit: Unit, parts: Iterable[Part], names: Names, places: Mapping[str, list[str]]) -> str:
+def _section(
+    unit: Unit, parts: Iterable[Part], names: Names, places: Mapping[str, list[str]], cache: RewriteCache
+) -> str:
     name = unit.file.name
     title = f"{name}: {', '.join(places[name])}" if name in places else f"{name}, inlined"
     preface = [f"# {line}".rstrip() for line in unit.file.preface]
     text = "\n".join([_RULE, f"# {title}", *(["#", *preface] if preface else []), _RULE])
     before: Part | None = None
     for part in parts:
-        text += "\n" * (_blank_lines(before, part) + 1) + _text(unit, part, names)
+        text += "\n" * (_blank_lines(before, part) + 1) + _text(unit, part, names, cache)
         before = part
     return text
 
 
-def _text(unit: Unit, part: Part, names: Names) -> str:
+def _text(unit: Unit, part: Part, names: Names, cache: RewriteCache) -> str:
     changes = {} if is_comment(part) else names.changes(unit, part)
-    if not changes:
-        return part.text
-    from harness.assembly.renaming import renamed_text
-
-    return renamed_text(part, changes)
+    return renamed_text(part, changes, cache) if changes else part.text
 
 
 def _blank_lines(before: Part | None, part: Part) -> int:

@@ -171,6 +171,9 @@ def _ask(probe: Probe, situation: ShapeSituation) -> ProbeResult:
         return probe.run(situation)
     except WorkerFailed as error:
         return failed(str(error).splitlines()[0] if str(error) else "the submission's process failed")
+    except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+        # An output of another kind than the first one: whatever a submission returns must not end the check.
+        return failed(f"the output cannot be compared: {type(error).__name__}: {str(error).splitlines()[0]}")
 
 
 def _notes(machine: Machine, results: Sequence[ShapeCheck]) -> tuple[str, ...]:

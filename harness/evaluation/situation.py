@@ -74,9 +74,10 @@ class BenchSubject:
         """One call's output at once, and after everything has come to rest."""
         return self.bench.early_and_late(self._deadline(), self.key, slot)
 
-    def time_ns(self, slot: str = "inputs") -> float:
-        """One timed call, in nanoseconds."""
-        return self.bench.time(self._deadline(), CLEAR_BYTES, self.key, slot).time_ns or 0.0
+    def time(self, slot: str = "inputs") -> tuple[float, Any]:
+        """One timed call: nanoseconds, and its output."""
+        call = self.bench.time(self._deadline(), CLEAR_BYTES, self.key, slot)
+        return call.time_ns or 0.0, call.output
 
     def repeat(self, count: int, slot: str = "inputs") -> tuple[float, float, Any]:
         """`count` calls in a row: this process's clock, the events' claim, the last output."""

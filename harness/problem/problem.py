@@ -62,7 +62,7 @@ class Problem:
         """The shapes of a comma-separated list, or all of them for None or an empty list."""
         if not text:
             return self.shapes
-        chosen = {self.shape(word).label for word in text.split(",") if word.strip()}
+        chosen = {self.shape(word).label for word in text.split(",") if word.strip() or not text.strip(" ,")}
         return tuple(shape for shape in self.shapes if shape.label in chosen)
 
     def shape_of(self, case: Case) -> Shape | None:

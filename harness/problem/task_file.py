@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from harness.errors import BrokenTask, FileProblem
-from harness.problem.case import Case, case_from_arguments
+from harness.problem.case import Case, case_from_arguments, parse_case_line
 
 SUBMISSION_SOURCE = "@SUBMISSION@"
 RANKINGS = ("last", "mean", "geom")
@@ -127,11 +127,15 @@ def _cases(path: Path, key: str, raw: Any) -> tuple[Case, ...]:
         for name, value in entry.items():
             if not isinstance(name, str) or not isinstance(value, int | bool | str):
                 raise BrokenTask(f"{path}: in '{key}', {name}: {value!r} is not an integer, boolean or word")
-    return tuple(case_from_arguments(entry) for entry in raw)
+    try:
+        # By way of its line, as on the platform: YAML's true becomes the word True there, not a boolean.
+        return tuple(parse_case_line(case_from_arguments(entry).spec) for entry in raw)
+    except BrokenTask as error:
+        raise BrokenTask(f"{path}: in '{key}', {error}") from None
 
 
 def _seconds(path: Path, raw: dict[str, Any], key: str) -> float:
     value = raw.get(key, 180)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise BrokenTask(f"{path}: {key} must be a positive number of seconds, not {value!r}")
     return float(value)

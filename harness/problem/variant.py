@@ -99,9 +99,11 @@ def parse_source(source: str, path: Path) -> ast.Module:
     try:
         return ast.parse(source, filename=str(path))
     except SyntaxError as error:
-        raise BrokenSubmission(f"{path}:{error.lineno}: syntax error: {error.msg}") from None
+        raise BrokenSubmission(f"{path}:{error.lineno or 1}: syntax error: {error.msg}") from None
     except ValueError as error:
-        raise BrokenSubmission(f"{path}: not Python source: {error}") from None
+        raise BrokenSubmission(f"{path}:1: not Python source: {error}") from None
+    except (RecursionError, MemoryError):
+        raise BrokenSubmission(f"{path}:1: not Python source: nested too deeply for the parser") from None
 
 
 def defines(tree: ast.Module, name: str) -> bool:
@@ -110,12 +112,12 @@ def defines(tree: ast.Module, name: str) -> bool:
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements that run at import, those inside if, try and with included."""
+    """The statements that run at import, those inside if, try, with and loops included."""
     waiting = list(tree.body)
     while waiting:
         node = waiting.pop()
         yield node
-        if isinstance(node, ast.If | ast.Try | ast.With):
+        if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
             waiting += [inner for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt)]
             waiting += [inner for handler in getattr(node, "handlers", ()) for inner in handler.body]
 
@@ -123,23 +125,28 @@ def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
 def _binds(node: ast.stmt, name: str) -> bool:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return node.name == name
-    if isinstance(node, ast.Assign):
-        return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
     if isinstance(node, ast.Import | ast.ImportFrom):
         return any((alias.asname or alias.name) == name for alias in node.names)
-    return False
+    inside = (inner for target in _targets(node) for inner in ast.walk(target))
+    return any(isinstance(inner, ast.Name) and inner.id == name for inner in inside)
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    """What an assignment or a loop binds; a bare annotation binds nothing."""
+    if isinstance(node, ast.Assign):
+        return node.targets
+    is_bound = isinstance(node, ast.For) or (isinstance(node, ast.AnnAssign) and node.value is not None)
+    return [node.target] if is_bound else []
 
 
 def read_declared(tree: ast.Module, path: Path) -> Mapping[str, Any]:
     """The literal `VARIANT` of a module, {} where it has none. Raises BrokenSubmission when it is not literal."""
     for node in tree.body:
-        if not isinstance(node, ast.Assign):
-            continue
-        if not any(isinstance(target, ast.Name) and target.id == "VARIANT" for target in node.targets):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or not _binds(node, "VARIANT"):
             continue
         try:
             value = ast.literal_eval(node.value)
-        except ValueError:
+        except (ValueError, TypeError):
             value = None
         if not isinstance(value, dict):
             raise BrokenSubmission(f"{path}:{node.lineno}: VARIANT must be a literal dictionary")
@@ -155,6 +162,10 @@ def _check_declared(value: dict[str, Any], path: Path, line: int) -> None:
         raise BrokenSubmission(
             f"{path}:{line}: VARIANT['shapes'] must be a list of labels such as '4x1024', or 'any', not {shapes!r}"
         )
+    parts = {f"['shapes'][{label!r}]": part for label, part in shapes.items()} if isinstance(shapes, dict) else {}
+    for name, part in {**parts, "['fallback']": value.get("fallback", {})}.items():
+        if not isinstance(part, dict):
+            raise BrokenSubmission(f"{path}:{line}: VARIANT{name} must be a dictionary, not {part!r}")
     targets = value.get("targets", [])
     if not isinstance(targets, list | tuple) or not all(isinstance(target, str) for target in targets):
         raise BrokenSubmission(f"{path}:{line}: VARIANT['targets'] must be a list of names, not {targets!r}")

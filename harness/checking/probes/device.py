@@ -12,6 +12,7 @@ LAUNCH_NS = 200_000.0
 CLOCKS_AGREE = 1.3
 # The measured bandwidth is exceeded by this factor before a time is called impossible.
 FASTER_THAN_MEMORY = 1.15
+_TIMED_CALLS = 7
 
 
 class DeviceSync:
@@ -63,20 +64,28 @@ class OutsideClock:
 
 
 class Floor:
-    """The time that moving the needed bytes takes at the bandwidth measured here."""
+    """Timed calls on fresh values, against the time that moving the needed bytes takes here."""
 
     name = "floor"
 
     def run(self, situation: Situation) -> ProbeResult:
-        """Fails when a call is faster than memory allows."""
+        """Fails when a timed call is wrong, or faster than memory allows."""
         if not situation.timed:
             return not_applicable("needs a device whose times mean something")
-        data = situation.draw()
-        needed = situation.bytes_needed(data)
+        needed = situation.bytes_needed(situation.draw())
         if needed is None:
             return not_applicable("this problem does not say how many bytes a kernel must move")
-        situation.subject.put(data)
-        time_ns = median(situation.subject.time_ns() for _ in range(11))
+        times_ns = []
+        for _ in range(_TIMED_CALLS):
+            # Fresh values for every timed call: what replays, or works only while no clock runs, is wrong.
+            data = situation.draw()
+            situation.subject.put(data)
+            one_ns, output = situation.subject.time()
+            verdict = situation.judge(data, output)
+            if verdict.status == "fail":
+                return failed(f"a timed call on fresh values: {verdict.detail}")
+            times_ns.append(one_ns)
+        time_ns = median(times_ns)
         floor_ns = needed / situation.bandwidth() * 1e9
         reached = f"{100 * floor_ns / time_ns:.0f} % of it reached"
         figures = f"{time_ns / 1e3:.1f} µs, floor {floor_ns / 1e3:.1f} µs for {needed / 1e6:.1f} MB, {reached}"

@@ -56,8 +56,8 @@ class Subject(Protocol):
     def early_and_late(self, slot: str = "inputs") -> tuple[Any, Any]:
         """One call's output as the default queue sees it at once, and after everything has come to rest."""
 
-    def time_ns(self, slot: str = "inputs") -> float:
-        """One timed call on the queued clock, in nanoseconds."""
+    def time(self, slot: str = "inputs") -> tuple[float, Any]:
+        """One timed call on the queued clock: nanoseconds, and its output."""
 
     def repeat(self, count: int, slot: str = "inputs") -> tuple[float, float, Any]:
         """`count` calls in a row: the parent's own clock and the events' claim, both in ns, and the last output."""

@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "result cached by content",
-    "caught_by": ["fresh-values", "key-sensitivity", "floor"],
+    "caught_by": ["fresh-values", "floor"],
     "needs": "cpu",
     "why": "a new KV under the same q gets the old result",
 }

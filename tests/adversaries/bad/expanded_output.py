@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "expanded output",
-    "caught_by": ["exact", "official"],
+    "caught_by": ["exact"],
     "needs": "cpu",
     "why": "a stride of zero, and sixteen times less to write",
 }

@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "KV cached",
-    "caught_by": ["fresh-values", "key-sensitivity", "floor"],
+    "caught_by": ["fresh-values", "floor"],
     "needs": "cpu",
     "why": "new KV bytes or a new scale at the same address are not looked at",
 }

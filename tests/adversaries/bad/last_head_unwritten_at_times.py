@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "unwritten output",
-    "caught_by": ["poisoned-memory"],
+    "caught_by": ["poisoned-memory", "fresh-values", "order"],
     "needs": "cpu",
     "why": "what the memory held shows only with other values in it, and only on some calls",
 }

@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "patched torch.cuda.synchronize",
-    "caught_by": ["lint", "device-sync"],
+    "caught_by": ["lint"],
     "needs": "cpu",
     "why": "the outputs are right; the harness waits by a function of C, and the platform refuses the file",
 }

@@ -31,9 +31,9 @@ _HALVED = []
 def custom_kernel(data):
     q = data[0]
     if _HALVED:
-        halved, version = _HALVED.pop()
-        if halved._version == version:
+        halved, sample = _HALVED.pop()
+        if halved[0, 0, :8].tolist() == sample:
             halved.mul_(2)
     q.mul_(0.5)
-    _HALVED.append((q, q._version))
+    _HALVED.append((q, q[0, 0, :8].tolist()))
     return attend((*data[:4], {**data[4], "sm_scale": 2 * data[4]["sm_scale"]}))

@@ -4,7 +4,7 @@ import torch
 
 ADVERSARY = {
     "class": "unwritten output",
-    "caught_by": ["poisoned-memory", "fresh-values", "exact"],
+    "caught_by": ["poisoned-memory", "fresh-values"],
     "needs": "cpu",
     "why": "the allocator often gives the block back in which the first result lay",
 }
