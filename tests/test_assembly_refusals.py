@@ -114,6 +114,7 @@ TAKEN = [
     "import torch\n\n\ndef f(q):\n    q.data[0] = 1\n    x = torch.empty(3)\n    x[0] = 2\n    return x",
     "import threading\nLOCK = threading.Lock()",
     "if __name__ == '__main__':\n    print(input())",
+    "import torch\ntorch.cuda.is_available()",
 ]
 
 
@@ -147,7 +148,11 @@ def op(x: torch.Tensor) -> torch.Tensor:
     return x + {value}
 """
 IN_CPP = 'SOURCE = """TORCH_LIBRARY(mine, m) {{ m.def("{value}"); }}"""\n'
+DEFINED = 'import torch\n\ntorch.library.define("mine::op", "(Tensor x, int y={value}) -> Tensor")\n'
+ALLOCATOR = "import triton\n\n\ndef allocate():\n    triton.set_allocator({value})\n"
 REGISTERED = [
+    (DEFINED, 3, "the operator namespace 'mine'"),
+    (ALLOCATOR, 5, "the allocator of Triton 'triton.set_allocator'"),
     (EXTENSION, 8, "the extension module 'my_extension'"),
     (NAMESPACE, 3, "the operator namespace 'mine'"),
     (CUSTOM_OP, 4, "the operator namespace 'mine'"),
@@ -250,6 +255,16 @@ def test_two_variants_that_set_one_shared_global_differently_are_refused_at_the_
     with pytest.raises(CannotMerge, match="all variants of the merged file would share one value") as caught:
         merge(make_problem(tmp_path, files))
     assert (str(caught.value.path), caught.value.line) == ("variants/a.py", 3)
+
+
+def test_globals_that_only_a_function_makes_stay_apart(tmp_path: Path) -> None:
+    text = (
+        "def made():\n    global kept\n    kept = kept + 1 if seen() else 1\n    return kept\n\n\n"
+        "def seen():\n    try:\n        return bool(kept)\n    except NameError:\n        return False\n\n\n"
+        "def custom_kernel(data):\n    return made()\n"
+    )
+    entry = run_source(merge_files(tmp_path, {"a": text, "b": text}))["custom_kernel"]
+    assert [entry({"n": n}) for n in (1, 1, 2)] == [1, 2, 1]
 
 
 def test_globals_that_only_share_a_name_stay_apart(tmp_path: Path) -> None:

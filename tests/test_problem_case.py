@@ -64,7 +64,9 @@ def test_a_line_is_accepted_where_the_platform_accepts_it_and_gives_the_same_arg
         assert parse_case_line(line).arguments == expected
 
 
-@pytest.mark.parametrize("line", ["", "rows", "rows: ", "rows = 4", "rows: 4.5", "rows: 4;; seed: 1", "2x: 4", "a: b c"])
+@pytest.mark.parametrize(
+    "line", ["", "rows", "rows: ", "rows = 4", "rows: 4.5", "rows: 4;; seed: 1", "2x: 4", "a: b c"]
+)
 def test_a_bad_line_is_refused_with_its_bad_part(line):
     with pytest.raises(BrokenTask) as caught:
         parse_case_line(line)

@@ -1,4 +1,4 @@
-"""Shapes have names and labels, are chosen by either, and a name that does not exist is answered with the nearest one."""
+"""Shapes have names and labels, are chosen by either, and an unknown one is answered with the nearest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def test_shapes_are_numbered_in_the_order_of_the_benchmarks_and_labelled_by_what
 
 
 def test_an_argument_that_is_the_same_everywhere_is_in_the_key_and_not_in_the_label(affine):
-    problem = with_benchmarks(affine, "rows: 4; depth: 1; columns: 8; seed: 1", "rows: 5; depth: 1; columns: 8; seed: 1")
+    problem = with_benchmarks(
+        affine, "rows: 4; depth: 1; columns: 8; seed: 1", "rows: 5; depth: 1; columns: 8; seed: 1"
+    )
     assert [(shape.label, shape.key) for shape in problem.shapes] == [("4", (4, 1, 8)), ("5", (5, 1, 8))]
 
 
@@ -52,9 +54,7 @@ def test_a_shape_is_found_by_name_or_label_in_any_case(affine, text):
     assert affine.shape(text).name == "S2"
 
 
-@pytest.mark.parametrize(
-    ("given", "suggested"), [("S9", "S1"), ("16x9", "16x8"), ("16-32", "16x32"), ("4*8", "4x8")]
-)
+@pytest.mark.parametrize(("given", "suggested"), [("S9", "S1"), ("16x9", "16x8"), ("16-32", "16x32"), ("4*8", "4x8")])
 def test_an_unknown_shape_is_answered_with_the_nearest_and_all_of_them(affine, given, suggested):
     with pytest.raises(UnknownName) as caught:
         affine.shape(given)
@@ -117,12 +117,12 @@ def test_a_path_that_cannot_be_a_submission_is_refused(affine, tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileProblem, match="no such folder: .*nowhere; a problem folder holds task.yml"):
+    with pytest.raises(FileProblem, match=r"no such folder: .*nowhere; a problem folder holds task\.yml"):
         open_problem(tmp_path / "nowhere")
 
 
 def test_a_module_that_the_problem_lacks_is_named(affine):
-    with pytest.raises(FileProblem, match="the problem folder needs absent.py"):
+    with pytest.raises(FileProblem, match=r"the problem folder needs absent\.py"):
         affine.load_module("absent")
 
 

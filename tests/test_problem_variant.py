@@ -29,7 +29,8 @@ def refusal(tmp_path: Path, text: str | bytes) -> str:
 def test_a_literal_declaration_is_read(tmp_path):
     variant = read(
         tmp_path,
-        'VARIANT = {"shapes": ["4x8", "16x8"], "targets": ["sm_90"], "kv": {"keys": "fp8", "values": "bf16"}}\n' + ENTRY,
+        'VARIANT = {"shapes": ["4x8", "16x8"], "targets": ["sm_90"], "kv": {"keys": "fp8", "values": "bf16"}}\n'
+        + ENTRY,
     )
     assert variant.name == "candidate"
     assert variant.shapes == ("4x8", "16x8")
@@ -133,7 +134,9 @@ def test_a_syntax_error_is_refused_with_its_line(tmp_path):
     assert refusal(tmp_path, "import os\n\ndef custom_kernel(data:\n    return 1\n").startswith(":3: syntax error: ")
 
 
-@pytest.mark.parametrize("text", ["x = 1\0\n" + ENTRY, "(" * 5000 + ")" * 5000 + "\n" + ENTRY, "x = " + "-" * 100_000 + "1"])
+@pytest.mark.parametrize(
+    "text", ["x = 1\0\n" + ENTRY, "(" * 5000 + ")" * 5000 + "\n" + ENTRY, "x = " + "-" * 100_000 + "1"]
+)
 def test_text_that_the_parser_cannot_take_is_refused(tmp_path, text):
     assert refusal(tmp_path, text).startswith(":")
 

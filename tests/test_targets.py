@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import platform
 import shutil
 from pathlib import Path
@@ -134,7 +133,7 @@ def test_a_machine_without_torch_is_told_how_to_get_it(monkeypatch):
     def no_torch(name: str) -> None:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(capabilities_module.importlib, "import_module", no_torch)
+    monkeypatch.setattr(capabilities_module, "importlib", SimpleNamespace(import_module=no_torch))
     found = {capability.name: capability for capability in capabilities()}
     assert (found["torch"].status, found["GPU"].status) == ("no", "no")
     assert "No module named 'torch'" in found["torch"].found
@@ -142,22 +141,6 @@ def test_a_machine_without_torch_is_told_how_to_get_it(monkeypatch):
 
 
 def test_an_old_python_is_reported(monkeypatch):
-    monkeypatch.setattr(capabilities_module.sys, "version_info", (3, 9, 1))
+    monkeypatch.setattr(capabilities_module, "sys", SimpleNamespace(version_info=(3, 9, 1)))
     assert capabilities()[0].status == "no"
     assert "3.10" in capabilities()[0].advice
-
-
-def test_importing_the_targets_does_not_import_torch(monkeypatch):
-    real_import = builtins.__import__
-
-    def guarded(name, *rest, **more):
-        assert not name.startswith("torch"), "torch is imported late"
-        return real_import(name, *rest, **more)
-
-    import importlib
-
-    from harness.targets import bandwidth, machine
-
-    monkeypatch.setattr(builtins, "__import__", guarded)
-    for module in (machine, bandwidth, capabilities_module):
-        importlib.reload(module)

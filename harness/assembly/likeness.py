@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from harness.assembly.definitions import Definition, Unit
+from harness.assembly.definitions import Definition, Unit, is_comment
 from harness.assembly.imports import Import
 
 
@@ -21,7 +21,7 @@ def classes_of(units: Iterable[Unit], *, apart_with_state: bool) -> dict[Definit
         names_used[definition.names] = names_used.get(definition.names, 0) + 1
     keys: list[Hashable] = []
     for index, definition in enumerate(definitions):
-        if not definition.names or names_used[definition.names] == 1:
+        if names_used[definition.names] == 1 or is_comment(definition.parts[0]):
             keys.append(index)  # nothing to compare with: spares the dump
         else:
             owner = definition.unit.owner if apart_with_state and definition.has_state else None

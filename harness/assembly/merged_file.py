@@ -21,7 +21,12 @@ from harness.problem.problem import Problem
 from harness.problem.variant import ENTRY, Variant
 
 # What reads annotations as objects: text, which `from __future__ import annotations` makes of them, is another thing.
-_ANNOTATION_READERS = ("torch.library.", "typing.get_type_hints", "inspect.get_annotations", "functools.singledispatch")
+_ANNOTATION_READERS = frozenset(
+    (
+        "torch.library.custom_op", "torch.library.triton_op", "torch.library.infer_schema", "typing.get_type_hints",
+        "inspect.get_annotations", "functools.singledispatch", "functools.singledispatchmethod",
+    )
+)  # fmt: skip
 _RULE = "# " + "-" * 78
 
 
@@ -88,7 +93,7 @@ def _refuse_read_annotations(unit: Unit) -> None:
         return
     for node in unit.file.nodes:
         full = unit.file.dotted(node) if isinstance(node, ast.Attribute | ast.Name) else None
-        if full is not None and full.startswith(_ANNOTATION_READERS):
+        if full in _ANNOTATION_READERS:
             raise CannotMerge(
                 unit.file.path,
                 node.lineno,

@@ -1,4 +1,4 @@
-"""Names that live outside of the file: extension modules and operator namespaces, one table for the whole process."""
+"""What lives outside of the file, once in a process: extension modules, operator namespaces, Triton's allocator."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _EXTENSION_CALLS = (
 )  # fmt: skip
 _LIBRARY_CALLS = "torch.library."
 _LIBRARY_IN_CPP = re.compile(r"\bTORCH_LIBRARY(?:_FRAGMENT|_IMPL)?\(\s*(\w+)")
-EXTENSION, NAMESPACE = "extension module", "operator namespace"
+_ALLOCATOR_CALL = "triton.set_allocator"
+EXTENSION, NAMESPACE, ALLOCATOR = "extension module", "operator namespace", "allocator of Triton"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One name taken in a process-wide table. kind: `extension module` or `operator namespace`."""
+    """One name taken in a process-wide table. kind: one of the names above."""
 
     kind: str
     name: str
@@ -47,6 +48,8 @@ def _claims_of_node(unit: Unit, definition: Definition, node: ast.AST) -> Iterat
     full = unit.file.dotted(node.func) or ""
     if full in _EXTENSION_CALLS:
         yield Claim(EXTENSION, _text_argument(unit, node, full), definition, node.lineno)
+    elif full == _ALLOCATOR_CALL:
+        yield Claim(ALLOCATOR, full, definition, node.lineno)
     elif full.startswith(_LIBRARY_CALLS):
         first = _first_argument(node, ("name", "ns", "qualname", "op_name"))
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -77,8 +80,8 @@ def _first_argument(call: ast.Call, keywords: Iterable[str]) -> ast.expr | None:
 def refuse_shared_registrations(units: Iterable[Unit], classes: Mapping[Definition, int]) -> None:
     """One name in a process-wide table must come from one content.
 
-    classes: definitions of one class are written once. An extension of equal content may be made twice, torch then
-    loads the first again; an operator namespace may not.
+    classes: definitions of one class are written once. An extension of equal content may be made twice (torch then
+    loads the first again), and so may an allocator; an operator namespace may not.
     Raises CannotMerge at the later of two variants that register one name otherwise.
     """
     units = list(units)
@@ -94,7 +97,7 @@ def refuse_shared_registrations(units: Iterable[Unit], classes: Mapping[Definiti
             if first[0].definition.unit.owner == unit.owner:
                 first += claims
                 continue
-            equal = classes_of(units, apart_with_state=False) if key[0] == EXTENSION else classes
+            equal = classes if key[0] == NAMESPACE else classes_of(units, apart_with_state=False)
             made = {equal[claim.definition] for claim in first}
             for claim in claims:
                 if equal[claim.definition] not in made:

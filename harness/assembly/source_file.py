@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +25,7 @@ class Part:
 
     text: the source with the comments above it, no blank lines around; first_line: where it starts.
     blank_lines: how many stood before it. shares_line: a semicolon parts it from another statement.
+    imported: the names that the file's plain imports bind.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class Part:
     first_line: int
     blank_lines: int
     shares_line: bool = False
+    imported: frozenset[str] = frozenset()
 
     @property
     def line(self) -> int:
@@ -53,7 +55,7 @@ class Part:
     def binds(self) -> frozenset[str]:
         """The module's names that it defines, rebinds at run time, or whose object it changes at import."""
         bound = {found.name for found in self.occurrences if found.stores and found.reach == "module"}
-        return frozenset(bound | set(_changed_at_import(self.node)))
+        return frozenset(bound | (set(_changed_at_import(self.node)) - self.imported))
 
     @cached_property
     def needs(self) -> frozenset[str]:
@@ -170,6 +172,8 @@ def read_source_file(source: str, path: Path) -> SourceFile:
     last = comments_at_end(tree, source)
     if last and parts:
         parts.append(_comment_part(path, last))
+    imported = frozenset(item.local for item in imports)
+    parts = [replace(part, imported=imported) for part in parts]
     return SourceFile(path, tree, _without_hashes(preface), frozenset(future), tuple(imports), tuple(parts))
 
 

@@ -69,5 +69,5 @@ def check_declaration(truth: Truth, declaration: Declaration, file: str) -> None
     try:
         truth.limit(declaration)
         truth.describe(declaration)
-    except (ValueError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BrokenSubmission(f"{file}: VARIANT: {error}") from None

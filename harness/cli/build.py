@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.options import device_option, json_option, nearest_problem, problem_option
-from harness.cli.output import Output, write_file
+from harness.cli.output import Output, check_writable, write_file
 from harness.errors import BrokenSubmission
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def command(
     assembly = assemble(problem, target, winners)
     default = Path("submission.py" if target == LEADERBOARD_TARGET else f"build/submission_{target}.py")
     path = output_file or problem.root / default
+    check_writable(path)
     merged = _parse(assembly, path)
     passed = _lint(output, assembly, path)
     checks: list[MergedShape] = []

@@ -15,7 +15,7 @@ from harness.cli.options import (
     problem_option,
     shapes_option,
 )
-from harness.cli.output import Output, write_file
+from harness.cli.output import Output, check_writable, write_file
 
 
 @click.command("eval", short_help="Evaluate a submission or a variant on this machine.")
@@ -37,7 +37,12 @@ from harness.cli.output import Output, write_file
     help="Bytes written before each timed call, or the platform's own 62.5 GiB [default: 8 GiB].",
 )
 @click.option("--out", "report_file", metavar="FILE", default=None, help="Write the platform's text report to FILE.")
-@click.option("--limit", type=float, metavar="SECONDS", help="Stop after this long, keeping what was measured.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after this long, keeping what was measured.",
+)
 @declaration_options
 @problem_option
 @json_option
@@ -68,6 +73,8 @@ def command(
     from harness.report.tables import print_evaluation
 
     output = Output(json_target)
+    if report_file is not None:
+        check_writable(Path(report_file))
     problem = open_problem(nearest_problem(problem_root))
     variant = problem.variant(file or str(problem.root / "submission.py"))
     request = Request(

@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code and never raises."""
     debug = "--debug" in arguments
     try:
-        code = cli.main(args=arguments, prog_name="harness", standalone_mode=False)
+        code = cli.main(args=arguments or ["--help"], prog_name="harness", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -97,4 +97,4 @@ def _with_context(error: click.ClickException) -> str:
 def _say(message: str, debug: bool) -> None:
     if debug:
         traceback.print_exc()
-    click.echo(f"error: {message}", err=True)
+    click.echo(f"error: {' '.join(message.splitlines())}", err=True)

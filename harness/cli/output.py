@@ -20,10 +20,13 @@ class Output:
     """Prints for people, and writes JSON where it was asked for.
 
     With `--json -` standard output carries the JSON and nothing else; what is for people goes to standard error.
+    Raises FileProblem at once where the JSON could not be written, before any work is done for it.
     """
 
     def __init__(self, json_target: str | None = None) -> None:
         self._json_target = json_target
+        if json_target not in (None, "-"):
+            check_writable(Path(json_target))
         file = sys.stderr if json_target == "-" else sys.stdout
         self.console = Console(file=file, width=None if file.isatty() else _PLAIN_WIDTH, highlight=False)
         self.errors = Console(stderr=True, highlight=False)
@@ -37,6 +40,17 @@ class Output:
             sys.stdout.write(text)
         else:
             write_file(Path(self._json_target), text)
+
+
+def check_writable(path: Path) -> None:
+    """Raise FileProblem where `write_file` would: to be asked before the work whose result it writes."""
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir():
+        raise FileProblem(f"cannot write {path}: it is a folder")
+    if not folder.is_dir():
+        raise FileProblem(f"cannot write {path}: {folder} is not a folder")
+    if not os.access(folder, os.W_OK):
+        raise FileProblem(f"cannot write {path}: {folder} is read-only")
 
 
 def write_file(path: Path, text: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import WorkerFailed
+from harness.errors import BrokenTask, WorkerFailed
 from harness.evaluation.child import Child, SubmissionError
 from harness.evaluation.protocol import (
     Deadline,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import torch
 
 # What reading an answer raises when it is not what the protocol says.
-_NOT_AN_ANSWER = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+_NOT_AN_ANSWER = (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, OverflowError)
 # The platform gives the first import, where extensions are built, 120 s. Source: kernelbot consts.py.
 LOAD_LIMIT_S = 120.0
 _ROOM_FOR_OUTPUT = 1 << 32
@@ -98,7 +99,10 @@ class Bench:
         """
         self.load(deadline)
         leaves: list[torch.Tensor] = []
-        skeleton = flatten(data, leaves)
+        try:
+            skeleton = flatten(data, leaves)
+        except TypeError as error:
+            raise BrokenTask(f"these inputs cannot be handed to a submission: {error}") from None
         specs = [TensorSpec.of(leaf) for leaf in leaves]
         held = self._slots.get(slot)
         if held is None or (held.specs, held.skeleton) != (specs, skeleton):
@@ -200,7 +204,11 @@ class Bench:
         slot: str = "inputs",
     ) -> Call:
         """One timed call after a cache clear of so many bytes (None: the platform's own clear)."""
-        return self._call(deadline, {"slot": slot, "key": key, "clear": clear_bytes})
+        call = self._call(deadline, {"slot": slot, "key": key, "clear": clear_bytes})
+        with self._protocol():
+            if call.time_ns is None or not 0 < call.time_ns < math.inf:
+                raise ValueError(f"a time of {call.time_ns} ns")
+        return call
 
     def _call(self, deadline: Deadline, arguments: dict[str, Any]) -> Call:
         answer, payload = self._request("call", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, **arguments)
@@ -216,16 +224,16 @@ class Bench:
             yield
         except _NOT_AN_ANSWER as error:
             self.close()
-            what = f"{type(error).__name__}: {error}"
+            what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise WorkerFailed(f"the submission's process answered outside the protocol ({what})") from None
 
     def _read_output(self, answer: dict[str, Any], payload: bytearray) -> Any:
         leaves, offset = [], 0
         for raw in answer["specs"]:
             spec = TensorSpec.from_json(raw)
-            tensor = _laid_out(spec, tensor_from_bytes(spec, memoryview(payload)[offset : offset + spec.bytes]))
+            packed = tensor_from_bytes(spec, memoryview(payload)[offset : offset + spec.bytes])
             offset += spec.bytes
-            leaves.append(tensor.cuda() if self._machine.on_gpu and spec.on_gpu else tensor)
+            leaves.append(_laid_out(spec, packed.cuda() if self._machine.on_gpu and spec.on_gpu else packed))
         return rebuild(answer["skeleton"], leaves)
 
     def profile(self, deadline: Deadline, key: tuple[Any, ...] | None = None) -> str:
@@ -275,13 +283,16 @@ class Bench:
 def _laid_out(spec: TensorSpec, packed: torch.Tensor) -> torch.Tensor:
     """The values in the strides that the child's tensor has, so that its layout can be judged too.
 
-    Where elements share memory (an expanded tensor) only the layout is kept: values have no place of their own.
+    Elements may share memory there (an expanded tensor), so each is written to its place by index.
     """
     import torch
 
-    if spec.stride == packed.stride():
+    if spec.stride == packed.stride() or not packed.numel():
         return packed
-    tensor = torch.empty_strided(spec.shape, spec.stride, dtype=packed.dtype)
-    if all(step > 0 or size == 1 for step, size in zip(spec.stride, spec.shape, strict=True)):
-        as_bytes_view(tensor).copy_(as_bytes_view(packed))
-    return tensor
+    span = 1 + sum((size - 1) * step for size, step in zip(spec.shape, spec.stride, strict=True))
+    if span > _ROOM_FOR_OUTPUT:
+        raise ValueError(f"a tensor spread over {span} elements")
+    flat = torch.empty(span, dtype=packed.dtype, device=packed.device)
+    places = torch.arange(span, device=packed.device).as_strided(spec.shape, spec.stride)
+    as_bytes_view(flat)[places.reshape(-1)] = as_bytes_view(packed).reshape(-1)
+    return flat.as_strided(spec.shape, spec.stride)

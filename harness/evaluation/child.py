@@ -21,8 +21,8 @@ from harness.evaluation.protocol import Deadline, DeadlinePassed, receive, send
 from harness.evaluation.run_folder import RunFolder
 from harness.evaluation.shield import hide_from_children
 
-# Nothing of the evaluation may reach the submission through its environment.
-_HIDDEN = re.compile(r"^(POPCORN_|HARNESS_)")
+# Nothing of the evaluation, or of a test run around it, may reach the submission through its environment.
+_HIDDEN = re.compile(r"^(POPCORN_|HARNESS_|PYTEST_|CI_)")
 
 
 class SubmissionError(WorkerFailed):
@@ -81,7 +81,7 @@ class Child:
         two the child has been ended and must be replaced.
         """
         try:
-            send(self._channel, {"command": command, **arguments}, payload)
+            send(self._channel, {"command": command, **arguments}, payload, deadline)
             self._await_answer(deadline)
             answer, data = receive(self._channel, deadline, max_payload_bytes)
         except DeadlinePassed:
@@ -95,7 +95,9 @@ class Child:
         if "error" in answer:
             line = answer.get("line")
             raise SubmissionError(
-                str(answer["error"]), str(answer.get("traceback", "")), line if isinstance(line, int) else None
+                _printable(answer["error"]),
+                _printable(answer.get("traceback", "")),
+                line if isinstance(line, int) else None,
             )
         return answer, data
 
@@ -133,6 +135,11 @@ class Child:
         self._process.wait()
         self.stdout.finish()
         self.stderr.finish()
+
+
+def _printable(text: object) -> str:
+    """Text that any terminal, file or pipe takes: a lone surrogate of a submission's message becomes `?`."""
+    return str(text).encode("utf-8", "replace").decode("utf-8")
 
 
 def _environment(folder: RunFolder, mark: str, interpret: bool) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.checking.truth import Declaration
-from harness.errors import BrokenTask, UnknownName
+from harness.errors import BrokenSubmission, BrokenTask, UnknownName
 from harness.evaluation.bench import Bench
 from harness.evaluation.modes import CaseRun, Conditions
 from harness.evaluation.protocol import Deadline
@@ -70,7 +70,10 @@ def choose_cases(problem: Problem, variant: Variant, mode: str, shapes: str | No
     cases = list(problem.task.tests if mode == "test" else problem.task.benchmarks)
     if mode != "test" and problem.task.ranking_by == "last":
         cases = cases[-1:]
-    if shapes is None and variant.shapes is None:
+    if not taken:
+        labels = ", ".join(shape.label for shape in problem.shapes)
+        raise BrokenSubmission(f"{variant.path}: VARIANT['shapes'] names no shape of this problem ({labels})")
+    if cases and shapes is None and variant.shapes is None:
         return cases
     selected = [case for case in cases if problem.shape_of(case) in taken]
     covered = [problem.shape_of(case) for case in selected]
@@ -142,9 +145,10 @@ def _excused(result: CaseResult, variant: Variant, machine: Machine) -> CaseResu
 
 def _score(problem: Problem, mode: str, results: Sequence[CaseResult]) -> float | None:
     """The score, where every ranked benchmark was run, passed and timed."""
-    expected = 1 if problem.task.ranking_by == "last" else len(problem.task.benchmarks)
+    ranked = problem.task.benchmarks[-1:] if problem.task.ranking_by == "last" else problem.task.benchmarks
     timings = [result.timing for result in results if result.status == "pass" and result.timing is not None]
-    if mode not in ("benchmark", "leaderboard") or len(timings) != expected or len(results) != expected:
+    complete = [result.spec for result in results] == [case.spec for case in ranked] and len(timings) == len(results)
+    if mode not in ("benchmark", "leaderboard") or not timings or not complete:
         return None
     return score_ns([timing.mean for timing in timings], problem.task.ranking_by)
 

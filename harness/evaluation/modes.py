@@ -119,7 +119,9 @@ class CaseRun:
         return self.conditions.timed and not self.stand_in
 
     def _timed_call(self) -> Call:
-        return self.bench.time(self.conditions.call_deadline(), self.conditions.clear_bytes)
+        call = self.bench.time(self.conditions.call_deadline(), self.conditions.clear_bytes)
+        self.stand_in |= call.stand_in
+        return call
 
     def _repeat_on_same_inputs(self, result: CaseResult) -> CaseResult:
         def once() -> float | CaseResult:
@@ -153,6 +155,8 @@ class CaseRun:
         if not self._timed:
             return result
         samples, ended = self._loop(rule, once)
+        if self.stand_in:
+            samples = []
         timing = statistics_of(samples) if samples else None
         if isinstance(ended, CaseResult):
             return replace(ended, samples_ns=tuple(samples), timing=None)
@@ -167,7 +171,7 @@ class CaseRun:
         """Samples until the rule is reached, and what ended the loop before that."""
         samples: list[float] = []
         began = time.perf_counter_ns()
-        while not rule.reached(samples, time.perf_counter_ns() - began):
+        while not self.stand_in and not rule.reached(samples, time.perf_counter_ns() - began):
             if self.conditions.deadline.passed:
                 return samples, None if samples else DeadlinePassed("the limit of time came first")
             try:

@@ -8,6 +8,7 @@ on a failure, a crash of the submission does not hang it, and every finished cas
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -32,12 +33,20 @@ def main(arguments: list[str]) -> int:
         return EXIT_USAGE
     mode, case_file = arguments[0], Path(arguments[1])
     seed = os.environ.pop("POPCORN_SEED", "")
+    if not re.fullmatch(r"([+-]?[0-9]+)?", seed):
+        print(f"POPCORN_SEED is no integer: {seed!r}", file=sys.stderr)
+        return EXIT_USAGE
     try:
-        cases = [parse_case_line(line) for line in case_file.read_text().splitlines()]
-    except (OSError, BrokenTask) as error:
+        cases = [parse_case_line(line) for line in case_file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError, BrokenTask) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_CASE
-    with os.fdopen(int(descriptor), "w") as results:
+    try:
+        results = os.fdopen(int(descriptor), "w", encoding="utf-8")
+    except OSError as error:
+        print(f"POPCORN_FD {descriptor}: {error.strerror}", file=sys.stderr)
+        return EXIT_NO_DESCRIPTOR
+    with results:
 
         def write(lines: list[str]) -> None:
             results.write("".join(f"{line}\n" for line in lines))

@@ -37,14 +37,15 @@ def end_tree(root: int, mark: str) -> None:
     seen = {root}
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(root, signal.SIGKILL)
+        # Found before anything is killed: the death of a parent would make its children ours.
         alive = {pid for pid in _members(seen, marked) if not _is_zombie(pid)}
         seen |= alive
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(root, signal.SIGKILL)
         for pid in alive:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not alive - {root}:
+        if not alive:
             break
         time.sleep(0.01)
     for pid in seen - {root}:

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +56,25 @@ class DeadlinePassed(WorkerFailed):
     """The child did not answer in time."""
 
 
-def send(channel: socket.socket, header: Mapping[str, Any], payload: bytes | memoryview = b"") -> None:
-    """Write one frame. Raises OSError when the other side is gone."""
+def send(
+    channel: socket.socket,
+    header: Mapping[str, Any],
+    payload: bytes | memoryview = b"",
+    deadline: Deadline | None = None,
+) -> None:
+    """Write one frame. Raises OSError when the other side is gone, DeadlinePassed when it does not read in time."""
     text = json.dumps(header).encode()
-    channel.sendall(_LENGTHS.pack(len(text), len(payload)) + text)
-    if len(payload):
-        channel.sendall(payload)
+    _write(channel, _LENGTHS.pack(len(text), len(payload)) + text, deadline)
+    _write(channel, payload, deadline)
+
+
+def _write(channel: socket.socket, data: bytes | memoryview, deadline: Deadline | None) -> None:
+    view = memoryview(data)
+    while len(view):
+        if not select.select([], [channel], [], None if deadline is None else deadline.remaining_s)[1]:
+            raise DeadlinePassed("no answer in time")
+        with suppress(BlockingIOError):
+            view = view[channel.send(view[:_CHUNK_BYTES], socket.MSG_DONTWAIT) :]
 
 
 def receive(
@@ -79,7 +93,7 @@ def receive(
     payload = _read(channel, payload_bytes, deadline)
     try:
         header = json.loads(text.decode())
-    except ValueError:
+    except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
         raise WorkerFailed("the submission's process answered outside the protocol")
@@ -156,13 +170,15 @@ def flatten(value: Any, leaves: list[torch.Tensor]) -> Any:
     if type(value) is torch.Tensor:
         leaves.append(value)
         return {"tensor": len(leaves) - 1}
-    if isinstance(value, tuple | list):
-        return {type(value).__name__: [flatten(item, leaves) for item in value]}
-    if isinstance(value, dict):
+    if type(value) is tuple or isinstance(value, list):
+        kind = "tuple" if type(value) is tuple else "list"
+        return {kind: [flatten(item, leaves) for item in value]}
+    if isinstance(value, dict) and all(isinstance(key, str | int) for key in value):
         return {"dict": [[key, flatten(item, leaves)] for key, item in value.items()]}
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
-    raise TypeError(f"{type(value).__module__}.{type(value).__qualname__}")
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise TypeError(f"{name} is no tensor, number, text, tuple, list or dictionary of these by name")
 
 
 def rebuild(skeleton: Mapping[str, Any], leaves: list[torch.Tensor]) -> Any:

@@ -12,6 +12,7 @@ from harness.checking.exact import exact_verdict, limits_on, malformed
 from harness.checking.official import official_verdict
 from harness.checking.truth import Declaration, Truth, check_declaration, load_truth
 from harness.checking.verdict import ExactVerdict, OfficialVerdict
+from harness.errors import BrokenTask
 from harness.problem.case import Case
 from harness.problem.problem import Problem
 from harness.problem.variant import Variant
@@ -57,9 +58,13 @@ class Referee:
         return load_truth(self._problem)
 
     def draw(self, case: Case) -> Draw:
-        """Fresh inputs of a case; a slice of it where kernels are interpreted."""
+        """Fresh inputs of a case; a slice of it where kernels are interpreted. Raises BrokenTask."""
         arguments, note = self.arguments(case)
-        return Draw(case, self.reference.generate_input(**arguments), note)
+        try:
+            data = self.reference.generate_input(**arguments)
+        except Exception as error:
+            raise BrokenTask(f"generate_input fails on '{case.spec}': {type(error).__name__}: {error}") from error
+        return Draw(case, data, note)
 
     def malformed(self, draw: Draw, output: Any) -> str | None:
         """Why an output is of the wrong kind, where the problem says what kind is right."""
