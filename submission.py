@@ -711,7 +711,8 @@ def _fp8_split_64x1024(data):
 # dims as float16 without a loss (4 significant bits, exponents inside float16's). Even and odd dims then have dot
 # products and output sums of their own. Scores are computed transposed, with the tokens as rows, which makes the tile
 # the large operand of the matrix instruction (wgmma on Hopper) and the 16 heads the small one.
-# A tile is read once: all 576 dims serve as keys, and the first 512 of the same tile as values.
+# A tile is read once: all 576 dims serve as keys, and the first 512 of the same tile as values. Those 512 are handled in
+# two or four parts, one after the other: fewer registers live at once.
 # Stage 2: the splits of a head are merged by their log-sum-exp; left out where a sequence is not split.
 #
 # Rounding: softmax weights and partial results to float16, sums in float32; q is exact in float16 after a power-of-two
@@ -719,17 +720,18 @@ def _fp8_split_64x1024(data):
 # ------------------------------------------------------------------------------
 
 ROW_PAIRS = tl.constexpr(288)  # pairs of neighbouring dims in a row of q or of the KV
-HALF_PAIRS = tl.constexpr(128)  # the nope dims are handled in two halves: fewer registers live at once
+NOPE_PAIRS = tl.constexpr(256)
 ROPE_PAIRS = tl.constexpr(32)
 
 
 class TilePlan(NamedTuple):
-    """Stage 1's tile in tokens, its num_warps and num_stages, and how many programs fill the device twice over."""
+    """Stage 1: its tile in tokens, num_warps, num_stages, how many programs fill the device, parts of the nope dims."""
 
     tile: int
     warps: int
     stages: int
     programs: int
+    parts: int = 2
 
 
 class MergePlan(NamedTuple):
@@ -739,14 +741,41 @@ class MergePlan(NamedTuple):
     warps: int
 
 
+class Plan(NamedTuple):
+    """What a call is launched with: the splits of a sequence (a power of two), and the settings of both stages."""
+
+    splits: int
+    tiles: TilePlan
+    merge: MergePlan
+
+
+# Two blocks of 4 warps and 94 KB of shared memory on each of 132 multiprocessors.
+SM_90_HALVES = TilePlan(tile=64, warps=4, stages=3, programs=264)
+SM_90_QUARTERS = TilePlan(tile=64, warps=4, stages=3, programs=264, parts=4)
+MERGE = MergePlan(dims=256, warps=2)  # where no other was measured
+# The benchmark's shapes on sm_90, by (batch, KV length). Behind each plan is its median in µs, and the best with the
+# other number of parts. One NVIDIA H200, torch 2.11, Triton 3.6, 2026-12-01, by a scratch tuner; docs/lab-notes.md has
+# the protocol and more rows. Quarters were timed in a scratch kernel with this loop, but for one query a sequence and
+# without the power-of-two scale of q.
+SM_90_PLANS = {
+    (4, 1024): Plan(16, SM_90_QUARTERS, MergePlan(128, 1)),  # 12.24; halves 13.28 (16 splits, 64/4/4, 128/1)
+    (4, 8192): Plan(32, SM_90_QUARTERS, MergePlan(128, 4)),  # 22.32; halves 23.49 (32 splits, 64/4/3, 128/2)
+    (32, 1024): Plan(4, SM_90_HALVES, MergePlan(512, 2)),  # 23.26; quarters 23.63 (8 splits, 64/4/3, 256/2)
+    (32, 8192): Plan(8, SM_90_QUARTERS, MergePlan(512, 4)),  # 66.29; halves 79.70 (8 splits, 64/4/3, 512/2)
+    (64, 1024): Plan(2, SM_90_HALVES, MergePlan(512, 2)),  # 32.22; quarters 32.40 (4 splits, 64/4/3, 512/4)
+    (64, 8192): Plan(4, SM_90_QUARTERS, MergePlan(512, 4)),  # 117.70; halves 136.70 (4 splits, 64/4/3, 512/2)
+    (256, 1024): Plan(1, TilePlan(128, 8, 3, 132), MERGE),  # 75.63; 64/4/3 75.94; quarters were not tried
+    (256, 8192): Plan(2, SM_90_QUARTERS, MergePlan(512, 4)),  # 425.01; halves 440.83 (1 split, 128/8/3)
+}
+# Every other shape and target, with split_count.
 TILES = {
-    # Two blocks of 4 warps on each of 132 multiprocessors; three stages of 36 KB fit twice into shared memory.
-    "sm_90": TilePlan(tile=64, warps=4, stages=3, programs=264),
-    # 128 tokens and 8 warps fill the 256 registers of a lane without a spill; one block for each of 256 compute units.
+    # 10 to 18 % faster than halves in all 6 pairs with equal splits and merge and with 256 programs or more.
+    "sm_90": SM_90_QUARTERS,
+    # 128 tokens and 8 warps fill the 256 registers of a lane without a spill, where quarters spill 154. One block for
+    # each of 256 compute units.
     "gfx950": TilePlan(tile=128, warps=8, stages=2, programs=256),
     "other": TilePlan(tile=64, warps=4, stages=2, programs=256),
 }
-MERGE = MergePlan(dims=256, warps=2)
 MOST_SPLITS = 64  # one program of the merge holds a head's splits in registers
 
 
@@ -856,25 +885,27 @@ def find_sequence(row, qo_indptr_ptr, batch, BATCH_BLOCK: tl.constexpr):
 def interleave(even, odd, factor):
     """(HEADS, 2 · PAIRS) from the transposed sums of the even and the odd dims, each column times its head's factor."""
     both = tl.join(tl.trans(even * factor[None, :]), tl.trans(odd * factor[None, :]))
-    return tl.reshape(both, (fp8_split_4x1024_HEADS, 2 * HALF_PAIRS))
+    return tl.reshape(both, (fp8_split_4x1024_HEADS, 2 * even.shape[0]))
 
 
 @triton.jit(do_not_specialize=["splits", "batch", "q_seq_len"])
 def attend_split_f16(
     q_ptr, kv_nope, kv_rope, kv_scale_ptr, qo_indptr_ptr, kv_indptr_ptr, partial_ptr, lse_ptr, out_ptr,
     score_scale, kv_unit, splits, batch, q_seq_len,
-    IS_SPLIT: tl.constexpr, TILE: tl.constexpr, BATCH_BLOCK: tl.constexpr,
+    IS_SPLIT: tl.constexpr, TILE: tl.constexpr, PARTS: tl.constexpr, BATCH_BLOCK: tl.constexpr,
     BY_CVT: tl.constexpr, BY_DESCRIPTOR: tl.constexpr,
 ):  # fmt: skip
     """Attention of one query to one split of the keys it sees.
 
     q: (total_q, HEADS, ROW_PAIRS) int32. kv_nope, kv_rope: (total_kv, ROW_PAIRS) int16, as pointer or as descriptors
-    with blocks (TILE, HALF_PAIRS) and (TILE, ROPE_PAIRS). kv_scale: (1,) float32. qo_indptr, kv_indptr: (batch + 1,)
-    int32. partial: (total_q, splits, HEADS, NOPE) float16, normalised. lse: (total_q, splits, HEADS) float32, natural
-    logarithm, minus infinity where the split holds no key. out: (total_q, HEADS, NOPE) bfloat16, written only where
-    IS_SPLIT is false. score_scale: sm_scale · log2(e). kv_unit: what a decoded number must be multiplied by.
-    BATCH_BLOCK 0: every sequence has q_seq_len queries. Grid: (total_q, splits).
+    with blocks (TILE, NOPE_PAIRS / PARTS) and (TILE, ROPE_PAIRS). kv_scale: (1,) float32. qo_indptr, kv_indptr:
+    (batch + 1,) int32. partial: (total_q, splits, HEADS, NOPE) float16, normalised. lse: (total_q, splits, HEADS)
+    float32, natural logarithm, minus infinity where the split holds no key. out: (total_q, HEADS, NOPE) bfloat16,
+    written only where IS_SPLIT is false. score_scale: sm_scale · log2(e). kv_unit: what a decoded number must be
+    multiplied by. BATCH_BLOCK 0: every sequence has q_seq_len queries. Grid: (total_q, splits).
+    The tuples in the body hold one tensor for each of the PARTS of the nope dims.
     """
+    part_pairs: tl.constexpr = NOPE_PAIRS // PARTS
     row = tl.program_id(0)
     split = tl.program_id(1)
     if BATCH_BLOCK == 0:
@@ -890,40 +921,45 @@ def attend_split_f16(
     count = tl.minimum(share, seen - first)
 
     q_row = q_ptr + row.to(tl.int64) * (fp8_split_4x1024_HEADS * ROW_PAIRS)
-    q_0 = load_query_pairs(q_row, 0, HALF_PAIRS)
-    q_1 = load_query_pairs(q_row, HALF_PAIRS, HALF_PAIRS)
-    q_r = load_query_pairs(q_row, 2 * HALF_PAIRS, ROPE_PAIRS)
-    largest = tl.maximum(tl.maximum(largest_of_heads(q_0), largest_of_heads(q_1)), largest_of_heads(q_r))
+    q_nope = ()
+    for part in tl.static_range(PARTS):
+        q_nope += (load_query_pairs(q_row, part * part_pairs, part_pairs),)
+    q_rope = load_query_pairs(q_row, NOPE_PAIRS, ROPE_PAIRS)
+    largest = largest_of_heads(q_rope)
+    for part in tl.static_range(PARTS):
+        largest = tl.maximum(largest, largest_of_heads(q_nope[part]))
     gain, undo = portable_power_of_two_gain(largest)
-    q_even_0, q_odd_0 = query_operands(q_0, gain)
-    q_even_1, q_odd_1 = query_operands(q_1, gain)
-    q_even_r, q_odd_r = query_operands(q_r, gain)
+    rope_even, rope_odd = query_operands(q_rope, gain)
+    q_even, q_odd = (), ()
+    sums_even, sums_odd = (), ()
+    for part in tl.static_range(PARTS):
+        even, odd = query_operands(q_nope[part], gain)
+        q_even += (even,)
+        q_odd += (odd,)
+        sums_even += (tl.zeros([part_pairs, fp8_split_4x1024_HEADS], tl.float32),)
+        sums_odd += (tl.zeros([part_pairs, fp8_split_4x1024_HEADS], tl.float32),)
     kv_scale = tl.load(kv_scale_ptr) * kv_unit
     to_log2 = undo * (kv_scale * score_scale)
 
     tokens = tl.arange(0, TILE)
     peak = tl.full([fp8_split_4x1024_HEADS], float("-inf"), tl.float32)
     total = tl.zeros([fp8_split_4x1024_HEADS], tl.float32)
-    even_0 = tl.zeros([HALF_PAIRS, fp8_split_4x1024_HEADS], tl.float32)
-    odd_0 = tl.zeros([HALF_PAIRS, fp8_split_4x1024_HEADS], tl.float32)
-    even_1 = tl.zeros([HALF_PAIRS, fp8_split_4x1024_HEADS], tl.float32)
-    odd_1 = tl.zeros([HALF_PAIRS, fp8_split_4x1024_HEADS], tl.float32)
     first_row = (begin + first).to(tl.int64)
     for start in range(0, count, TILE):
         inside = start + tokens < count
-        nope_0 = load_pairs(kv_nope, first_row + start, inside, 0, TILE, HALF_PAIRS, BY_DESCRIPTOR)
-        nope_1 = load_pairs(kv_nope, first_row + start, inside, HALF_PAIRS, TILE, HALF_PAIRS, BY_DESCRIPTOR)
-        rope = load_pairs(kv_rope, first_row + start, inside, 2 * HALF_PAIRS, TILE, ROPE_PAIRS, BY_DESCRIPTOR)
+        nope = ()
+        for part in tl.static_range(PARTS):
+            pairs = load_pairs(kv_nope, first_row + start, inside, part * part_pairs, TILE, part_pairs, BY_DESCRIPTOR)
+            nope += (pairs,)
+        rope = load_pairs(kv_rope, first_row + start, inside, NOPE_PAIRS, TILE, ROPE_PAIRS, BY_DESCRIPTOR)
 
         k_even, k_odd = split_pairs(rope, BY_CVT)
-        scores = tl.dot(k_even, q_even_r)
-        scores = tl.dot(k_odd, q_odd_r, scores)
-        k_even, k_odd = split_pairs(nope_0, BY_CVT)
-        scores = tl.dot(k_even, q_even_0, scores)
-        scores = tl.dot(k_odd, q_odd_0, scores)
-        k_even, k_odd = split_pairs(nope_1, BY_CVT)
-        scores = tl.dot(k_even, q_even_1, scores)
-        scores = tl.dot(k_odd, q_odd_1, scores)
+        scores = tl.dot(k_even, rope_even)
+        scores = tl.dot(k_odd, rope_odd, scores)
+        for part in tl.static_range(PARTS):
+            k_even, k_odd = split_pairs(nope[part], BY_CVT)
+            scores = tl.dot(k_even, q_even[part], scores)
+            scores = tl.dot(k_odd, q_odd[part], scores)
 
         scores = tl.where(inside[:, None], scores * to_log2[None, :], float("-inf"))
         new_peak = tl.maximum(peak, tl.max(scores, 0))
@@ -933,29 +969,30 @@ def attend_split_f16(
         weights = weights.to(tl.float16)
         peak = new_peak
 
-        v_even, v_odd = split_pairs(tl.trans(nope_0), BY_CVT)
-        even_0 = tl.dot(v_even, weights, even_0 * fade[None, :])
-        odd_0 = tl.dot(v_odd, weights, odd_0 * fade[None, :])
-        v_even, v_odd = split_pairs(tl.trans(nope_1), BY_CVT)
-        even_1 = tl.dot(v_even, weights, even_1 * fade[None, :])
-        odd_1 = tl.dot(v_odd, weights, odd_1 * fade[None, :])
+        new_even, new_odd = (), ()
+        for part in tl.static_range(PARTS):
+            v_even, v_odd = split_pairs(tl.trans(nope[part]), BY_CVT)
+            new_even += (tl.dot(v_even, weights, sums_even[part] * fade[None, :]),)
+            new_odd += (tl.dot(v_odd, weights, sums_odd[part] * fade[None, :]),)
+        sums_even, sums_odd = new_even, new_odd
 
     some = total > 0
     normal = 1.0 / tl.where(some, total, 1.0)
     heads = tl.arange(0, fp8_split_4x1024_HEADS)
-    dims = tl.arange(0, 2 * HALF_PAIRS)
+    dims = tl.arange(0, 2 * part_pairs)
     if IS_SPLIT:
-        part = (row.to(tl.int64) * splits + split) * fp8_split_4x1024_HEADS + heads
-        target = partial_ptr + part[:, None] * NOPE + dims[None, :]
-        tl.store(target, interleave(even_0, odd_0, normal).to(tl.float16))
-        tl.store(target + 2 * HALF_PAIRS, interleave(even_1, odd_1, normal).to(tl.float16))
+        slot = (row.to(tl.int64) * splits + split) * fp8_split_4x1024_HEADS + heads
+        target = partial_ptr + slot[:, None] * NOPE + dims[None, :]
+        for part in tl.static_range(PARTS):
+            values = interleave(sums_even[part], sums_odd[part], normal)
+            tl.store(target + part * 2 * part_pairs, values.to(tl.float16))
         lse = (peak + tl.log2(tl.where(some, total, 1.0))) * 0.6931471805599453
-        tl.store(lse_ptr + part, tl.where(some, lse, float("-inf")))
+        tl.store(lse_ptr + slot, tl.where(some, lse, float("-inf")))
     else:
-        normal = normal * kv_scale
         target = out_ptr + (row.to(tl.int64) * fp8_split_4x1024_HEADS + heads)[:, None] * NOPE + dims[None, :]
-        tl.store(target, interleave(even_0, odd_0, normal).to(tl.bfloat16))
-        tl.store(target + 2 * HALF_PAIRS, interleave(even_1, odd_1, normal).to(tl.bfloat16))
+        for part in tl.static_range(PARTS):
+            values = interleave(sums_even[part], sums_odd[part], normal * kv_scale)
+            tl.store(target + part * 2 * part_pairs, values.to(tl.bfloat16))
 
 
 @triton.jit
@@ -970,9 +1007,9 @@ def merge_splits_f16(
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     dims = tl.program_id(2) * DIMS + tl.arange(0, DIMS)
-    part = (row * SPLITS + tl.arange(0, SPLITS)) * fp8_split_4x1024_HEADS + head
-    lse = tl.load(lse_ptr + part)
-    partial = tl.load(partial_ptr + part[:, None] * NOPE + dims[None, :]).to(tl.float32)
+    slots = (row * SPLITS + tl.arange(0, SPLITS)) * fp8_split_4x1024_HEADS + head
+    lse = tl.load(lse_ptr + slots)
+    partial = tl.load(partial_ptr + slots[:, None] * NOPE + dims[None, :]).to(tl.float32)
     weights = tl.exp(lse - tl.maximum(tl.max(lse, 0), LSE_FLOOR))
     total = tl.sum(weights, 0)
     kv_scale = tl.load(kv_scale_ptr) * kv_unit
@@ -991,6 +1028,15 @@ def split_count(queries: int, mean_length: int, tiles: TilePlan) -> int:
     """How many splits fill the device: a power of two, none of them under one tile of a sequence of mean length."""
     wanted = min(tiles.programs // queries, -(-mean_length // tiles.tile), MOST_SPLITS)
     return 1 << max(wanted, 1).bit_length() - 1
+
+
+def plan_for(target: str, queries: int, batch: int, rows: int) -> Plan:
+    """The plan of a call with so many queries, sequences and rows of KV in all; no value on the device has a say."""
+    length = rows // batch
+    if target == "sm_90" and queries == batch and (batch, length) in SM_90_PLANS:
+        return SM_90_PLANS[batch, length]
+    tiles = TILES[target]
+    return Plan(split_count(queries, length, tiles), tiles, MERGE)
 
 
 def as_pairs(rows: torch.Tensor, pair_type: torch.dtype) -> torch.Tensor:
@@ -1039,12 +1085,13 @@ def decode_f16(data, tiles: TilePlan, splits: int, merge: MergePlan) -> torch.Te
         lse = torch.empty((queries, splits, 16), dtype=torch.float32, device=device)
     attend_split_f16[(queries, splits)](
         as_pairs(q, torch.int32),
-        TensorDescriptor.from_tensor(pairs, [tiles.tile, 128]) if by_descriptor else pairs,
+        TensorDescriptor.from_tensor(pairs, [tiles.tile, 256 // tiles.parts]) if by_descriptor else pairs,
         TensorDescriptor.from_tensor(pairs, [tiles.tile, 32]) if by_descriptor else pairs,
         kv_scale, qo_indptr, kv_indptr, partial, lse, out,
         config["sm_scale"] * LOG2E, kv_unit, splits, batch, config["q_seq_len"],
-        IS_SPLIT=splits > 1, TILE=tiles.tile, BATCH_BLOCK=0 if uniform else triton.next_power_of_2(batch),
-        BY_CVT=by_cvt, BY_DESCRIPTOR=by_descriptor, num_warps=tiles.warps, num_stages=tiles.stages,
+        IS_SPLIT=splits > 1, TILE=tiles.tile, PARTS=tiles.parts,
+        BATCH_BLOCK=0 if uniform else triton.next_power_of_2(batch), BY_CVT=by_cvt, BY_DESCRIPTOR=by_descriptor,
+        num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if splits > 1:
         merge_splits_f16[(queries, 16, 512 // merge.dims)](
@@ -1060,9 +1107,9 @@ def _portable(data):
     """
     portable_check_input(data)
     q, kv_data, _, kv_indptr, _ = data
-    tiles = TILES[target_of(q.device)]
-    mean_length = kv_data["fp8"][0].shape[0] // (kv_indptr.shape[0] - 1)
-    return decode_f16(data, tiles, split_count(q.shape[0], mean_length, tiles), MERGE)
+    rows, batch = kv_data["fp8"][0].shape[0], kv_indptr.shape[0] - 1
+    plan = plan_for(target_of(q.device), q.shape[0], batch, rows)
+    return decode_f16(data, plan.tiles, plan.splits, plan.merge)
 
 
 # ------------------------------------------------------------------------------
