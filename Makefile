@@ -46,7 +46,7 @@ ab: $(READY) ## Compare two variants on this machine's GPU [A=… B=… SHAPES=�
 
 test: $(READY) ## Run the tests (no GPU needed)
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .
-	@$(BIN)/python -m pytest
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 test-gpu: $(READY) ## Run the tests that need a GPU
 	@$(BIN)/python -m pytest -m gpu
