@@ -23,7 +23,10 @@ def scale_byte(amax: float) -> int:
 
 @pytest.mark.parametrize(
     ("amax", "byte"),
-    [(1, 125), (1.74, 125), (1.75, 126), (3.4, 126), (3.5, 127), (6.99, 127), (7, 128), (448, 134), (0, 0), (math.inf, 254)],
+    [
+        (1, 125), (1.74, 125), (1.75, 126), (3.4, 126), (3.5, 127),
+        (6.99, 127), (7, 128), (448, 134), (0, 0), (math.inf, 254),
+    ],
 )  # fmt: skip
 def test_the_mxfp4_scale_byte_equals_aiters(amax, byte):
     assert scale_byte(amax) == byte
@@ -31,7 +34,10 @@ def test_the_mxfp4_scale_byte_equals_aiters(amax, byte):
 
 @pytest.mark.parametrize(
     ("value", "rounded"),
-    [(0.25, 0.5), (0.75, 1), (1.25, 1.5), (1.75, 2), (2.5, 3), (3.5, 4), (5, 6), (-2.5, -3), (0.24, 0), (6, 6), (-0.25, -0.5)],
+    [
+        (0.25, 0.5), (0.75, 1), (1.25, 1.5), (1.75, 2), (2.5, 3), (3.5, 4),
+        (5, 6), (-2.5, -3), (0.24, 0), (6, 6), (-0.25, -0.5),
+    ],
 )  # fmt: skip
 def test_mxfp4_elements_round_ties_away_from_zero(value, rounded):
     block = torch.zeros(1, 1, 32, dtype=torch.bfloat16)

@@ -22,7 +22,10 @@ seen = []
 for name in ("cmdline", "environ", "maps", "mem", "fd"):
     path = f"/proc/{{os.getppid()}}/{{name}}"
     try:
-        data = [os.readlink(path + "/" + fd) for fd in os.listdir(path)] if name == "fd" else open(path, "rb").read(4096)
+        if name == "fd":
+            data = [os.readlink(path + "/" + fd) for fd in os.listdir(path)]
+        else:
+            data = open(path, "rb").read(4096)
     except OSError as error:
         data = b""
     if name in ("cmdline", "environ"):
