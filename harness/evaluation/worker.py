@@ -340,7 +340,7 @@ def _describe(error: BaseException) -> dict[str, Any]:
 
 
 def _forget_editable_install() -> None:
-    """Drop an import hook of an editable install, which would lead past the child's part of the harness to all of it."""
+    """Drop an editable install's import hook, which would lead past the child's part of the harness to all of it."""
     sys.meta_path[:] = [
         finder
         for finder in sys.meta_path
