@@ -1,21 +1,15 @@
 """Prints the errors that right kernels show over 20 seeds: what the limits of docs/checking.md are measured against.
 
-    python tests/error_distribution.py
+PYTHONPATH=. python tests/error_distribution.py
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
 import torch
-from harness.checking.exact import relative_errors
 
 import reference
 import truth
+from harness.checking.exact import relative_errors
 
 SEEDS = 20
 LENGTHS = (1024, 8192)
@@ -23,7 +17,7 @@ LENGTHS = (1024, 8192)
 
 def in_bf16(data: reference.input_t) -> torch.Tensor:
     """Attention of the FP8 KV with bf16 operands and float32 sums: what `rounding: f16` means."""
-    q, kv_data, qo_indptr, kv_indptr, config = data
+    q, kv_data, _, kv_indptr, config = data
     kv, scale = kv_data["fp8"]
     output = torch.empty((*q.shape[:2], 512), dtype=torch.bfloat16)
     tokens = kv_indptr.tolist()

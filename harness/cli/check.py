@@ -71,6 +71,7 @@ def command(
                 variant,
                 machine,
                 shapes=its_shapes,
+                other_shapes=[shape for shape in problem.shapes if variant.takes(shape.label)],
                 probes=probes,
                 declaration=declaration_of(kv, rounding),
                 seed=seed,

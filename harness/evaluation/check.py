@@ -102,7 +102,7 @@ def check_file(
     results = []
     with run_folder(problem, variant) as folder:
         for shape in shapes:
-            others = tuple(other for other in (*shapes, *other_shapes) if other is not shape)
+            others = tuple(other for other in (*shapes, *other_shapes) if other.label != shape.label)
             check = _ShapeRun(referee, variant, machine, folder, shape, others, seeds, listener)
             results.append(check.run(probes, until_first_failure))
     return FileCheck(str(variant.path), variant.source_hash, machine, tuple(results), _notes(machine, results))

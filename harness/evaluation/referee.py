@@ -8,7 +8,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from harness.checking.exact import exact_verdict, limits_on, malformed
+from harness.checking.exact import Limits, exact_verdict, limits_on, malformed
 from harness.checking.official import official_verdict
 from harness.checking.truth import Declaration, Truth, check_declaration, load_truth
 from harness.checking.verdict import ExactVerdict, OfficialVerdict
@@ -32,6 +32,7 @@ class Draw:
     data: Any
     slice_note: str | None
     truths: dict[str, torch.Tensor] = field(default_factory=dict)
+    limits: dict[str, Limits] = field(default_factory=dict)
 
 
 class Referee:
@@ -78,19 +79,18 @@ class Referee:
         """The verdict against the truth of what the file declares, or of what its output fits best."""
         if self.truth is None:
             return _NO_TRUTH
-        declaration, declared_by = self._declaration(draw, output)
-        return exact_verdict(self.truth, draw.data, output, declaration, self._truth_of(draw, declaration), declared_by)
+        return self._exact(draw, output, *self._declaration(draw, output))
 
-    def exact_on_hard(self, draw: Draw, output: Any, declaration: Declaration | None = None) -> ExactVerdict:
-        """The exact verdict with the leave of the declared rounding. declaration: None takes the shape's own."""
-        if self.truth is None:
-            return _NO_TRUTH
-        declared_by = "variant"
-        if declaration is None:
-            declaration, declared_by = self._declaration(draw, output)
+    def exact_as(self, draw: Draw, output: Any, declaration: Declaration) -> ExactVerdict:
+        """The verdict that an output would have under another declaration."""
+        return _NO_TRUTH if self.truth is None else self._exact(draw, output, declaration, "variant")
+
+    def _exact(self, draw: Draw, output: Any, declaration: Declaration, declared_by: str) -> ExactVerdict:
         expected = self._truth_of(draw, declaration)
-        limits = limits_on(self.truth, draw.data, declaration, expected)
-        return exact_verdict(self.truth, draw.data, output, declaration, expected, declared_by, limits)
+        key = f"{self.truth.describe(declaration)}, {self.truth.limit(declaration)}"
+        if key not in draw.limits:
+            draw.limits[key] = limits_on(self.truth, draw.data, declaration, expected)
+        return exact_verdict(self.truth, draw.data, output, declaration, expected, declared_by, draw.limits[key])
 
     def format_cost(self, draw: Draw) -> float | None:
         """Relative error that the declared inputs themselves have against the problem's finest ones, or None.

@@ -146,18 +146,13 @@ class ShapeSituation:
         """The exact verdict."""
         return self.referee.exact(Draw(self.shape.case, data, None), output)
 
-    def judge_hard(self, data: Any, output: Any) -> ExactVerdict:
-        """The exact verdict, with the leave of the declared rounding."""
-        return self.referee.exact_on_hard(Draw(self.shape.case, data, None), output)
-
     def judge_any(self, data: Any, output: Any) -> ExactVerdict:
         """The exact verdict under the shape's or the fallback's declaration, whichever passes."""
         own = self.judge(data, output)
         if own.status == "pass":
             return own
-        return self.referee.exact_on_hard(
-            Draw(self.shape.case, data, None), output, self.variant.declaration(None) or None
-        )
+        fallback = self.variant.declaration(None)
+        return self.referee.exact_as(Draw(self.shape.case, data, None), output, fallback) if fallback else own
 
     def bytes_needed(self, data: Any) -> int | None:
         """Bytes that any right kernel must move."""

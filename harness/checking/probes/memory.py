@@ -23,7 +23,7 @@ class FreshValues:
                 return failure
         for name, data in situation.special("changed parts", second) or ():
             subject.put(data, counted=False)
-            if failure := worst.take(f"{name} alone", situation.judge_hard(data, subject.call())):
+            if failure := worst.take(f"{name} alone", situation.judge(data, subject.call())):
                 return failure
         subject.put(first, counted=True)
         if failure := worst.take("first values again", situation.judge(first, subject.call())):

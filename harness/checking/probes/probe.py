@@ -99,10 +99,7 @@ class Situation(Protocol):
         """Named inputs that the problem offers for `changed parts`, `hard values`, `hard shapes`, `sensitive keys`."""
 
     def judge(self, data: Any, output: Any) -> ExactVerdict:
-        """The exact verdict."""
-
-    def judge_hard(self, data: Any, output: Any) -> ExactVerdict:
-        """The exact verdict, with the leave that the declared rounding has on hard inputs."""
+        """The exact verdict, with the leave that the declared rounding has on these inputs."""
 
     def judge_any(self, data: Any, output: Any) -> ExactVerdict:
         """The exact verdict of an output that the shape's own code or the fallback's made, under the wider limit."""

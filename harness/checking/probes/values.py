@@ -19,7 +19,7 @@ class _Special:
         worst = Worst()
         for name, data in inputs or ():
             situation.subject.put(data, slot="special")
-            verdict = situation.judge_hard(data, situation.subject.call("special"))
+            verdict = situation.judge(data, situation.subject.call("special"))
             if failure := worst.take(name, verdict):
                 situation.subject.free("special")
                 return failure
@@ -69,7 +69,7 @@ class Order:
                 return failure
             if turn == 0:
                 subject.put(other, slot="other")
-                subject.call("other")
+                subject.call_entry_point("other")
                 subject.free("other")
         return worst.result("calls around another shape")
 
