@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from harness.checking.probes import PROBE_NAMES, PROBES
@@ -94,21 +97,44 @@ def check_file(
 
     other_shapes: shapes that are not checked, for the probe that needs another one. until_first_failure: leave out
     the probes after the first thing that fails, for a caller who only asks whether the file is to be believed.
-    listener(label, step) is called before each step. Raises BrokenSubmission for a declaration that the
-    problem cannot read; what the submission does is in the result.
+    listener(label, step) is called before each step, from any thread. Raises BrokenSubmission for a declaration that
+    the problem cannot read; what the submission does is in the result.
     """
-    referee = Referee(problem, variant, machine, declaration)
-    seeds = _seeds(seed)
-    results = []
-    with run_folder(problem, variant) as folder:
-        for shape in shapes:
+    Referee(problem, variant, machine, declaration).load()
+    with run_folder(problem, variant) as folder, _at_once(machine, len(shapes)) as pool:
+
+        def run(shape: Shape) -> ShapeCheck:
             others = tuple(other for other in (*shapes, *other_shapes) if other.label != shape.label)
+            referee = Referee(problem, variant, machine, declaration)
+            seeds = _seeds(None if seed is None else f"{seed}, {shape.label}")
             check = _ShapeRun(referee, variant, machine, folder, shape, others, seeds, listener)
-            results.append(check.run(probes, until_first_failure))
+            return check.run(probes, until_first_failure)
+
+        results = list(pool.map(run, shapes))
     return FileCheck(str(variant.path), variant.source_hash, machine, tuple(results), _notes(machine, results))
 
 
-def _seeds(first: int | None) -> Callable[[], int]:
+@contextmanager
+def _at_once(machine: Machine, shapes: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for the shapes: one on a device, which times and must not be shared, and one a core without.
+
+    With several, torch works on one core in each. KeyboardInterrupt passes through, leaving out what has not begun.
+    """
+    import torch
+
+    workers = 1 if machine.on_gpu else max(1, min(shapes, os.cpu_count() or 1))
+    threads = torch.get_num_threads()
+    if workers > 1:
+        torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def _seeds(first: str | None) -> Callable[[], int]:
     if first is None:
         return lambda: secrets.randbelow(1 << 31)
     import random

@@ -153,4 +153,7 @@ def _environment(folder: RunFolder, mark: str, interpret: bool) -> dict[str, str
     environment.pop("TRITON_INTERPRET", None)
     if interpret:
         environment["TRITON_INTERPRET"] = "1"
+        # The interpreter's many small products gain nothing from a second thread, and several children may run.
+        for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            environment.setdefault(library, "1")
     return environment

@@ -48,6 +48,10 @@ class Referee:
             if self.truth is not None and declaration:
                 check_declaration(self.truth, declaration, str(variant.path))
 
+    def load(self) -> None:
+        """Import the problem's modules now, before threads ask for them."""
+        _ = self.reference, self.truth
+
     @cached_property
     def reference(self) -> ModuleType:
         """The problem's reference module."""

@@ -99,6 +99,9 @@ class Problem:
         Raises FileProblem when there is no such file, BrokenTask when importing it fails.
         """
         path = self.task.files.get(f"{name}.py") or self.root / f"{name}.py"
+        loaded = sys.modules.get(name)
+        if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+            return loaded
         if not path.is_file():
             raise FileProblem.missing(path, f"the problem folder needs {name}.py")
         if str(self.root) not in sys.path:

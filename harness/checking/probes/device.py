@@ -27,7 +27,6 @@ class DeviceSync:
 
         data = situation.draw()
         situation.subject.put(data)
-        situation.subject.call()
         early, late = situation.subject.early_and_late()
         for name, output in (("at once", early), ("after everything came to rest", late)):
             verdict = situation.judge(data, output)
