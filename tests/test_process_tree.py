@@ -185,6 +185,8 @@ def evaluating(affine, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background job ignores interrupts, and so would everything started from it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert until(lambda: (tmp_path / "pids").is_file() or process.poll() is not None, 60)
     assert process.poll() is None, process.communicate()
