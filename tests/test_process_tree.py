@@ -198,15 +198,18 @@ def evaluating(affine, tmp_path):
     process.wait()
 
 
-def test_an_interrupt_leaves_no_process_no_folder_and_no_file(evaluating, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_leaves_no_process_no_folder_and_no_file(evaluating, tmp_path, number, code, said):
     process, mark, pids, temporary = evaluating
     began = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     # Ending a tree takes two seconds at most; the rest is the interpreter's own end on a loaded machine.
     assert time.monotonic() - began < 10
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "error: interrupted"
+    assert process.returncode == code
+    assert errors.splitlines()[-1] == f"error: {said}"
     assert "Traceback" not in errors
     assert marked(mark) == []
     assert not any(is_alive(pid) for pid in pids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 import traceback
 
@@ -23,6 +24,11 @@ COMMANDS = {
     "doctor": "harness.cli.doctor",
 }
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class Terminated(BaseException):
+    """SIGTERM came: end as on Ctrl-C, with children ended and temporary files removed."""
 
 
 class CommandGroup(click.Group):
@@ -57,7 +63,12 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(sys.argv[1:]))
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
 
 
 def run(arguments: list[str]) -> int:
@@ -68,6 +79,9 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except Terminated:
+        _say("terminated", debug)
+        return EXIT_TERMINATED
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted", debug)
         return EXIT_INTERRUPTED
