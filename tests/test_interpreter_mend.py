@@ -188,3 +188,106 @@ def test_kernel_with_a_loaded_loop_bound_casts_rightly(tmp_path: Path) -> None:
 def test_the_same_kernel_fails_or_casts_wrongly_without_the_mend(tmp_path: Path) -> None:
     done = run_kernel(tmp_path, "as it is")
     assert done.returncode != 0 or int(done.stdout.split()[0]) > 0
+
+
+# -- matrix products ----------------------------------------------------------------------------------------------
+
+PRODUCTS = """
+import sys
+sys.path.insert(0, {root!r})
+import torch, triton
+import triton.language as tl
+from harness.evaluation.interpreter import mend_interpreter
+mend_interpreter()
+sys.path.insert(0, {folder!r})
+import products
+products.run()
+"""
+KERNELS = """
+import torch, triton
+import triton.language as tl
+from reference import dequantize_mxfp4
+
+@triton.jit
+def dot(a, b, c, SIZE: tl.constexpr):
+    i, j = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    tl.store(c + i * SIZE + j, tl.dot(tl.load(a + i * SIZE + j), tl.load(b + i * SIZE + j)))
+
+@triton.jit
+def dot_scaled(a, a_scale, b, b_scale, c, B_FORMAT: tl.constexpr):
+    i, k, j = tl.arange(0, 16), tl.arange(0, 64), tl.arange(0, 16)
+    s = tl.arange(0, 4)
+    left = tl.load(a + i[:, None] * 64 + k[None, :])
+    left_scale = tl.load(a_scale + i[:, None] * 4 + s[None, :])
+    if B_FORMAT == "e2m1":
+        right = tl.load(b + k[:, None] + j[None, :] * 64)
+        right_scale = tl.load(b_scale + j[:, None] * 4 + s[None, :])
+    else:
+        right = tl.load(b + tl.arange(0, 128)[:, None] + j[None, :] * 128)
+        right_scale = None
+    acc = tl.full([16, 16], 1.0, tl.float32)
+    out = tl.dot_scaled(left, left_scale, "e2m1", right, right_scale, B_FORMAT, acc)
+    tl.store(c + i[:, None] * 16 + j[None, :], out)
+
+def run():
+    generator = torch.Generator().manual_seed(0)
+    draw = lambda *shape: torch.randn(*shape, generator=generator)
+    for dtype in (torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2, torch.float32):
+        a, b, c = draw(32, 32).to(dtype), draw(32, 32).to(dtype), torch.empty(32, 32)
+        dot[(1,)](a, b, c, SIZE=32)
+        print(dtype, float((c.double() - a.double() @ b.double()).abs().max()))
+    a = torch.randint(-100, 100, (32, 32), generator=generator, dtype=torch.int8)
+    c = torch.empty(32, 32, dtype=torch.int32)
+    dot[(1,)](a, a, c, SIZE=32)
+    print("int8", float((c.double() - a.double() @ a.double()).abs().max()))
+    codes = lambda *shape: torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+    scales = lambda: torch.randint(120, 134, (16, 4), generator=generator, dtype=torch.uint8)
+    a, a_scale, b, b_scale, c = codes(16, 64), scales(), codes(16, 64), scales(), torch.empty(16, 16)
+    left = dequantize_mxfp4(a, a_scale, torch.float64)
+    dot_scaled[(1,)](a, a_scale, b, b_scale, c, B_FORMAT="e2m1")
+    print("e2m1", float((c - 1 - left @ dequantize_mxfp4(b, b_scale, torch.float64).T).abs().max()))
+    b = draw(16, 128).to(torch.float8_e4m3fn)
+    dot_scaled[(1,)](a, a_scale, b, b, c, B_FORMAT="e4m3")
+    print("e4m3", float((c - 1 - left @ b.double().T).abs().max()))
+    a_scale[0, 0] = 255
+    dot_scaled[(1,)](a, a_scale, b, b, c, B_FORMAT="e4m3")
+    print("nan", float(c[0].isnan().all() and not c[1:].isnan().any()))
+"""
+
+
+@pytest.fixture(scope="module")
+def product_errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """Largest difference from the float64 product of the same numbers, for each kind of operand."""
+    folder = tmp_path_factory.mktemp("products")
+    (folder / "products.py").write_text(KERNELS)
+    program = PRODUCTS.format(root=str(ROOT), folder=str(folder))
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    return {line.split()[0]: float(line.split()[1]) for line in answer.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("operands", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32"])
+def test_dot_multiplies_the_numbers_and_not_their_bits(product_errors: dict[str, float], operands: str) -> None:
+    # Sums of 32 products of normals, in float32: an error of 32 · 2^-24 · 10 at most, but e5m2's products are larger.
+    assert product_errors[f"torch.{operands}"] < 1e-4
+
+
+def test_dot_of_integers_is_exact(product_errors: dict[str, float]) -> None:
+    assert product_errors["int8"] == 0
+
+
+@pytest.mark.parametrize("operands", ["e2m1", "e4m3"])
+def test_dot_scaled_is_the_product_of_the_scaled_numbers(product_errors: dict[str, float], operands: str) -> None:
+    # Sums of 128 products reach 10^5 here, where float32's last digit is 2^-7 = 0.008; a wrong code or scale is off by
+    # whole numbers.
+    assert product_errors[operands] < 0.05
+
+
+def test_a_scale_of_255_makes_its_row_nan(product_errors: dict[str, float]) -> None:
+    assert product_errors["nan"] == 1

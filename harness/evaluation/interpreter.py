@@ -11,6 +11,8 @@ What a mended cast gives is what the GPU's conversion instruction gives (NVIDIA 
 the largest finite number become that number, NaN stays NaN. torch's cast agrees on every value that does not overflow;
 past the largest finite number it gives NaN (fnuz), infinity (e5m2), or depends on torch's version (e4m3fn).
 
+Matrix products. bfloat16 operands are multiplied as integers, and `tl.dot_scaled` is missing: interpreter_dots.py.
+
 Loop bounds. A loop whose bound was loaded from memory raises TypeError in Triton up to 3.6 with numpy 2.4 and later.
 """
 
@@ -22,30 +24,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import MissingCapability
+from harness.evaluation.interpreter_dots import with_float_dots, with_format_names, with_scaled_dots
+from harness.evaluation.interpreter_types import numpy_dtype
 
 if TYPE_CHECKING:
     import numpy as np
 
-# Triton's names of the types whose casts are mended, and the ml_dtypes types that round rightly.
-# fp8e4b15 is Triton's own, has no hardware and no torch type, and keeps Triton's conversion.
-_ML_DTYPES = {
-    "fp8e4nv": "float8_e4m3fn",
-    "fp8e4b8": "float8_e4m3fnuz",
-    "fp8e5": "float8_e5m2",
-    "fp8e5b16": "float8_e5m2fnuz",
-    "bf16": "bfloat16",
-}
-_NUMPY_DTYPES = {"fp16": "float16", "fp32": "float32", "fp64": "float64"}
-_PLACES = ("_convert_float", "_patch_lang_core", "_patch_lang_tensor")
+_PLACES = ("_convert_float", "_patch_lang_core", "_patch_lang_tensor", "InterpreterBuilder")
 
 
 def mend_interpreter() -> None:
-    """Mend the casts and the loop bounds of Triton's interpreter in this process.
+    """Mend the casts, the matrix products and the loop bounds of Triton's interpreter in this process.
 
     Call it in the process that runs the kernels, before the first launch; a second call changes nothing. Raises
     MissingCapability where Triton or ml_dtypes is missing, or where this Triton's interpreter is built otherwise.
     """
     mend_fp8_casts()
+    mend_dots()
     mend_loop_bounds()
 
 
@@ -58,6 +53,19 @@ def mend_fp8_casts() -> None:
     interpreter = _interpreter()
     _replace(interpreter, "_convert_float", _rounding_rightly)
     _replace(interpreter, "_patch_lang_core", _naming_fnuz_types)
+
+
+def mend_dots() -> None:
+    """Make `tl.dot` of bfloat16 right and give `tl.dot_scaled`; may be called again.
+
+    Raises MissingCapability as `mend_interpreter` does.
+    """
+    from triton.language.semantic import TritonSemantic
+
+    builder = _interpreter().InterpreterBuilder
+    _replace(builder, "create_dot", with_float_dots)
+    _replace(builder, "create_dot_scaled", with_scaled_dots)
+    _replace(TritonSemantic, "dot_scaled", with_format_names)
 
 
 def mend_loop_bounds() -> None:
@@ -99,18 +107,20 @@ def _interpreter() -> ModuleType:
     missing = [name for name in _PLACES if not callable(getattr(interpreter, name, None))]
     if missing:
         raise MissingCapability(
-            f"Triton {triton.__version__}: its interpreter has no {', '.join(missing)}, where its casts are mended; "
+            f"Triton {triton.__version__}: its interpreter has no {', '.join(missing)}, where it is mended; "
             "use a Triton from 3.5 to 3.9 for runs without a GPU"
         )
     return interpreter
 
 
-def _replace(interpreter: ModuleType, name: str, mended: Callable[[Callable], Callable]) -> None:
-    original = getattr(interpreter, name)
+def _replace(place: Any, name: str, mended: Callable[[Any], Callable]) -> None:
+    original = getattr(place, name, None)
     if not hasattr(original, "mended_by_harness"):
-        replacement = functools.wraps(original)(mended(original))
+        replacement = mended(original)
+        if original is not None:
+            functools.update_wrapper(replacement, original)
         replacement.mended_by_harness = True
-        setattr(interpreter, name, replacement)
+        setattr(place, name, replacement)
 
 
 def _rounding_rightly(original: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -120,7 +130,7 @@ def _rounding_rightly(original: Callable[..., np.ndarray]) -> Callable[..., np.n
     nearest_even = ir.ROUNDING_MODE.RTNE
 
     def convert_float(values: np.ndarray, input_dtype: Any, output_dtype: Any, rounding_mode: Any) -> np.ndarray:
-        source, target = _numpy_dtype(input_dtype.name), _numpy_dtype(output_dtype.name)
+        source, target = numpy_dtype(input_dtype.name), numpy_dtype(output_dtype.name)
         if source is None or target is None or rounding_mode not in (None, nearest_even):
             return original(values, input_dtype, output_dtype, rounding_mode)
         return cast_bits(values, source, target)
@@ -153,12 +163,3 @@ def _indexing_with_one_element(original: Callable[..., None]) -> Callable[..., N
         tensor.__index__ = lambda self: self.handle.data.item()
 
     return patch_lang_tensor
-
-
-def _numpy_dtype(triton_name: str) -> np.dtype | None:
-    import ml_dtypes
-    import numpy as np
-
-    if triton_name in _ML_DTYPES:
-        return np.dtype(getattr(ml_dtypes, _ML_DTYPES[triton_name]))
-    return np.dtype(_NUMPY_DTYPES[triton_name]) if triton_name in _NUMPY_DTYPES else None

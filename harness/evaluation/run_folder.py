@@ -23,6 +23,8 @@ _CHILD_MODULES = (
     "evaluation/__init__.py",
     "evaluation/cpu_redirect.py",
     "evaluation/interpreter.py",
+    "evaluation/interpreter_dots.py",
+    "evaluation/interpreter_types.py",
     "evaluation/poison.py",
     "evaluation/process_tree.py",
     "evaluation/protocol.py",
