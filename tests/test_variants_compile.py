@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
@@ -36,6 +37,8 @@ POINTERS = {
     "partial_ptr": "*fp16",
     "lse_ptr": "*fp32",
     "out_ptr": "*bf16",
+    "scale_ptr": "*u8",
+    "unit_ptr": "*fp32",
 }
 SCALARS = {"score_scale": "fp32", "kv_unit": "fp32", "splits": "i32", "batch": "i32", "q_seq_len": "i32"}
 
@@ -57,6 +60,13 @@ def compile_kernel(
     name: str, kernel: str, target: str, constants: dict, options: dict, other_types: dict[str, str] | None = None
 ) -> dict[str, int]:
     """Shared bytes of one kernel of a variant, and its spilled registers and scratch bytes (gfx950 only)."""
+    return _facts(binary_of(name, kernel, target, constants, options, other_types), target)
+
+
+def binary_of(
+    name: str, kernel: str, target: str, constants: dict, options: dict, other_types: dict[str, str] | None = None
+) -> Any:
+    """One kernel of a variant, compiled for a target."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.compiler import compile as compile_source
@@ -71,7 +81,10 @@ def compile_kernel(
         if signature[argument].startswith("*")
     }
     gpu = {"gfx950": GPUTarget("hip", "gfx950", 64), "sm_90": GPUTarget("cuda", 90, 32)}[target]
-    binary = compile_source(ASTSource(function, signature, constants, aligned), target=gpu, options=options)
+    return compile_source(ASTSource(function, signature, constants, aligned), target=gpu, options=options)
+
+
+def _facts(binary: Any, target: str) -> dict[str, int]:
     found = {"shared": binary.metadata.shared}
     if target == "gfx950":
         text = binary.asm["amdgcn"]
@@ -126,6 +139,34 @@ def compile_measured_plans(target: str) -> list[dict[str, int]]:
     return [kernel for plan in plans for kernel in compile_portable(target, plan.tiles, plan.splits, plan.merge, 0)]
 
 
+# Of the two variants that read each KV byte once: plans, both kernels, and the type of the KV.
+ONE_PASS = {
+    "fp8_one_pass": ("ONE_PASS_PLANS", "attend_once_fp8", "merge_on_xcd_fp8", {}, {}),
+    "mxfp4_one_pass": ("FP4_PLANS", "attend_once_mxfp4", "merge_on_xcd_mxfp4", {"SCALE_ROW": 24}, {"kv_ptr": "*u8"}),
+}
+
+
+def compile_one_pass(target: str, name: str) -> list[dict[str, int]]:
+    plans, attend, merge, constants, types = ONE_PASS[name]
+    found = []
+    for plan in set(getattr(load_variant(name), plans).values()):
+        stage_1 = {"SPLITS": plan.splits, "TILE": plan.tile, "XCDS_EACH": 1, **constants}
+        options = {"num_warps": plan.warps, "num_stages": plan.stages}
+        found.append(compile_kernel(name, attend, target, stage_1, options, types))
+        if plan.splits > 1:
+            stage_2 = {"SPLITS": plan.splits, "DIMS": plan.merge_dims, "XCDS_EACH": 1}
+            found.append(compile_kernel(name, merge, target, stage_2, {"num_warps": plan.merge_warps}))
+    return found
+
+
+def loads_of_one_pass(target: str, name: str) -> dict[str, int]:
+    """How often each load from memory into registers is in the code of stage 1, at 128 tokens and 4 warps."""
+    _, attend, _, constants, types = ONE_PASS[name]
+    stage_1 = {"SPLITS": 4, "TILE": 128, "XCDS_EACH": 1, **constants}
+    text = binary_of(name, attend, target, stage_1, {"num_warps": 4, "num_stages": 2}, types).asm["amdgcn"]
+    return Counter(re.findall(r"^\s+((?:buffer|global|flat)_load_\w+)", text, re.M))
+
+
 def assert_fits(found: list[dict[str, int]], target: str) -> None:
     for kernel in found:
         assert kernel.pop("shared") <= SHARED_LIMIT[target]
@@ -139,6 +180,24 @@ def assert_fits(found: list[dict[str, int]], target: str) -> None:
 @pytest.mark.parametrize("name", FP8_SPLIT)
 def test_fp8_split_fits_and_does_not_spill(name: str, target: str) -> None:
     assert_fits(compiled(target, compile_fp8_split, name), target)
+
+
+@pytest.mark.parametrize("target", SHARED_LIMIT)
+@pytest.mark.parametrize("name", ONE_PASS)
+def test_one_pass_fits_and_does_not_spill(name: str, target: str) -> None:
+    assert_fits(compiled(target, compile_one_pass, name), target)
+
+
+@pytest.mark.skipif(not version("triton").startswith("3.6."), reason="the plans were chosen with Triton 3.6")
+@pytest.mark.parametrize(("name", "row_bytes"), [("fp8_one_pass", 576), ("mxfp4_one_pass", 288 + 18)])
+def test_one_pass_reads_each_byte_once_and_no_byte_alone(name: str, row_bytes: int) -> None:
+    # The pipelined loop holds its loads twice: ahead of the loop for the first tile, and in it for the next.
+    # Buffer loads are those of the KV; the query and the indptrs come by global loads. 256 lanes each.
+    loads = compiled("gfx950", loads_of_one_pass, name)
+    assert not any("byte" in load for load in loads), loads
+    width = {"ushort": 2, "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
+    read = sum(count * width[load.rpartition("_")[2]] for load, count in loads.items() if load.startswith("buffer"))
+    assert read * 256 / 2 <= 1.1 * 128 * row_bytes
 
 
 @pytest.mark.parametrize("target", SHARED_LIMIT)
