@@ -176,7 +176,8 @@ def attend_once_fp8(
         fade = tl.exp2(peak - new_peak)[None, :]
         # The rounded weights are summed, so that numerator and denominator round alike.
         totals = totals * fade + weights.to(tl.float32)
-        sums = tl.dot(tl.trans(nope), weights, sums * fade)
+        # Hopper adds e4m3 products in few bits, so it goes over to float32 after so many; gfx950 has float32 at once.
+        sums = tl.dot(tl.trans(nope), weights, sums * fade, max_num_imprecise_acc=32)
         peak = new_peak
         tile += TILE * ROW
 
