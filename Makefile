@@ -13,7 +13,7 @@ HARNESS := $(BIN)/harness
 READY   := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup submit eval check ab test test-gpu lint clean
+.PHONY: help setup submit candidates eval check ab test test-gpu lint clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ $(READY): pyproject.toml requirements.lock
 
 submit: $(READY) ## Merge the winners into submission.py, checked [TARGET=gfx950|sm_90|portable]
 	@$(HARNESS) build --target $(TARGET)
+
+candidates: $(READY) ## Write each submission of variants/candidates.toml to build/candidates, checked
+	@$(HARNESS) candidates
 
 eval: $(READY) ## Evaluate a file on this machine [FILE=… MODE=test|benchmark|leaderboard|profile SHAPES=…]
 	@$(HARNESS) eval $(FILE) --mode $(MODE) $(if $(SHAPES),--shapes $(SHAPES))

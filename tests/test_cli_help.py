@@ -17,6 +17,7 @@ OPTIONS = {
     "check": "--probe --shapes --device --seed --kv --rounding --problem --json",
     "lint": "--json",
     "build": "--target --output --verify --no-verify --force --device --problem --json",
+    "candidates": "--verify --no-verify --device --problem --json",
     "ab": "--shapes --blocks --processes --delta --seed --device --problem --json",
     "variants": "--problem --json",
     "new": "--from --problem",

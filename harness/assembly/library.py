@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.assembly import dispatch
@@ -17,9 +18,10 @@ from harness.problem.variant import ENTRY, Variant, read_declared, read_source
 
 
 class Library:
-    """The files of a problem, each read once."""
+    """The files of a problem, each read once. edited: variants' sources to take instead of what their files hold."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, edited: Mapping[str, str] | None = None) -> None:
+        self._edited = edited or {}
         self._root = problem.root
         self._modules = problem.variant_paths()
         at_root = [path.stem for path in problem.root.glob("*.py") if path.stem != PLATFORM_MODULE]
@@ -85,7 +87,8 @@ class Library:
 
     def _file(self, path: Path) -> SourceFile:
         if path not in self._files:
-            source = self._sources[path] = read_source(path)
+            edited = self._edited.get(path.stem) if path in self._modules.values() else None
+            source = self._sources[path] = read_source(path) if edited is None else edited
             file = read_source_file(source, path.relative_to(self._root))
             refuse_what_cannot_be_merged(file, source, self._repository)
             refuse_import_effects(file)

@@ -43,16 +43,17 @@ class Assembly:
     packed_bytes: int
 
 
-def assemble(problem: Problem, target: str, winners: Winners) -> Assembly:
+def assemble(problem: Problem, target: str, winners: Winners, edited: Mapping[str, str] | None = None) -> Assembly:
     """Merge the winners of `target` into one file. The same inputs give the same bytes.
 
+    edited: variants' sources, by name, to merge instead of what their files hold.
     Raises CannotMerge with file, line and reason where the merged file could mean something else than its parts;
     BrokenWinners where a winner is not for its shape or target; BrokenSubmission or FileProblem for a variant
     that cannot be read; UnknownName for a target that does not exist.
     """
     with _without_garbage_collection():
         held = winners.of(target)
-        library = Library(problem)
+        library = Library(problem, edited)
         variants = {name: library.variant(name) for name in _winning_names(held)}
         _check_places(winners, target, held, variants)
         groups = {name: library.units_for_variant(variant.path) for name, variant in variants.items()}

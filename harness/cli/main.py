@@ -18,6 +18,7 @@ COMMANDS = {
     "check": "harness.cli.check",
     "lint": "harness.cli.lint",
     "build": "harness.cli.build",
+    "candidates": "harness.cli.candidates",
     "ab": "harness.cli.ab",
     "variants": "harness.cli.variants",
     "new": "harness.cli.new",
