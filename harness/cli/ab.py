@@ -45,9 +45,9 @@ def command(
     from harness.compare.table import print_comparison
     from harness.errors import MissingCapability, UnknownName
     from harness.evaluation.arms import arms_opener
-    from harness.evaluation.evaluate import CLEAR_BYTES
     from harness.problem.problem import open_problem
     from harness.targets.machine import open_machine
+    from harness.timing.clear import CLEAR_BYTES
 
     output = Output(json_target)
     problem = open_problem(nearest_problem(problem_root))

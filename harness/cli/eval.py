@@ -34,7 +34,7 @@ from harness.cli.output import Output, check_writable, write_file
     "--clear",
     default=None,
     metavar="BYTES|official",
-    help="Bytes written before each timed call, or the platform's own 62.5 GiB [default: 8 GiB].",
+    help="Bytes written before each timed call, at least 512 MB, or the platform's own 62.5 GiB [default: 8 GiB].",
 )
 @click.option("--out", "report_file", metavar="FILE", default=None, help="Write the platform's text report to FILE.")
 @click.option(
@@ -97,12 +97,14 @@ def command(
 
 def clear_bytes(text: str | None) -> int | None:
     """Bytes of `--clear`; None for the platform's own clear. Raises click.UsageError for anything else."""
-    from harness.evaluation.evaluate import CLEAR_BYTES
+    from harness.timing.clear import CLEAR_BYTES, refuse_small_clear
 
     if text is None:
         return CLEAR_BYTES
     if text == "official":
         return None
-    if text.isdigit():
-        return int(text)
-    raise click.UsageError(f"--clear {text}: expected a number of bytes or 'official'")
+    if not text.isdigit():
+        raise click.UsageError(f"--clear {text}: expected a number of bytes or 'official'")
+    if (refusal := refuse_small_clear(int(text))) is not None:
+        raise click.UsageError(f"--clear {text}: {refusal}")
+    return int(text)

@@ -22,6 +22,7 @@ _CHILD_MODULES = (
     "errors.py",
     "evaluation/__init__.py",
     "evaluation/cpu_redirect.py",
+    "evaluation/gpu_clock.py",
     "evaluation/interpreter.py",
     "evaluation/interpreter_dots.py",
     "evaluation/interpreter_types.py",
