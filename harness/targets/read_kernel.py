@@ -10,7 +10,7 @@ import triton.language as tl
 
 
 @triton.jit
-def _read(values_ptr, sums_ptr, VALUES: tl.constexpr):  # noqa: N803
+def _read(values_ptr, sums_ptr, VALUES: tl.constexpr):
     """Each program reads `VALUES` neighbouring int32 and writes their sum, so that no load can be left out."""
     program = tl.program_id(0)
     offsets = program.to(tl.int64) * VALUES + tl.arange(0, VALUES)
