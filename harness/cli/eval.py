@@ -27,6 +27,13 @@ from harness.cli.output import Output, check_writable, write_file
     metavar="test|benchmark|leaderboard|profile",
     help="The platform's mode.",
 )
+@click.option(
+    "--profiler",
+    default="torch",
+    show_default=True,
+    metavar="torch|ncu|rocprof",
+    help="Of mode profile: torch's table, or the device's counters by ncu or rocprofv3 where these are installed.",
+)
 @device_option
 @shapes_option
 @click.option("--seed", type=int, default=None, help="The platform's secret seed, combined with each case's own.")
@@ -49,6 +56,7 @@ from harness.cli.output import Output, check_writable, write_file
 def command(
     file: str | None,
     mode: str,
+    profiler: str,
     device: str,
     shapes: str | None,
     seed: int | None,
@@ -73,6 +81,8 @@ def command(
     from harness.report.tables import print_evaluation
 
     output = Output(json_target)
+    if profiler != "torch" and mode != "profile":
+        raise click.UsageError(f"--profiler {profiler} is for --mode profile, not --mode {mode}")
     if report_file is not None:
         check_writable(Path(report_file))
     problem = open_problem(nearest_problem(problem_root))
@@ -85,6 +95,7 @@ def command(
         limit_s=limit,
         declaration=declaration_of(kv, rounding),
         clear_bytes=clear_bytes(clear),
+        profiler=profiler,
     )
     with case_progress(output.errors) as listener:
         evaluation = evaluate(problem, variant, request, listener=listener)

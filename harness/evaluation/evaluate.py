@@ -11,6 +11,7 @@ from harness.checking.truth import Declaration
 from harness.errors import BrokenSubmission, BrokenTask, UnknownName, WorkerFailed
 from harness.evaluation.bench import Bench
 from harness.evaluation.modes import CaseRun, Conditions
+from harness.evaluation.profile_run import Profiler, find_program, profile_under
 from harness.evaluation.protocol import Deadline
 from harness.evaluation.referee import Referee
 from harness.evaluation.result import MODES, TIMED_MODES, CaseResult, Evaluation, Mode
@@ -36,7 +37,7 @@ class Request:
     device: auto, cuda, hip or cpu. shapes: labels or names to restrict to, None for all that the file takes.
     secret_seed: combined with each case's seed as on the platform. clear_bytes: None for the platform's clear.
     limit_s: stop after this many seconds and keep what was measured; None for the task's own timeout.
-    declaration: what the file reads and rounds to, for a file that declares nothing.
+    declaration: what the file reads and rounds to, for a file that declares nothing. profiler: of profile mode.
     """
 
     mode: Mode = "test"
@@ -47,6 +48,7 @@ class Request:
     limit_s: float | None = None
     call_limit_s: float = CALL_LIMIT_S
     declaration: Declaration | None = None
+    profiler: Profiler = "torch"
 
 
 CaseListener = Callable[[int, int, CaseResult | None, str], None]
@@ -108,6 +110,7 @@ def evaluate(
     timed = machine.on_gpu and request.mode in TIMED_MODES
     if timed and request.clear_bytes is None:
         check_official_clear_fits(free_memory(), machine.gpu)
+    program = find_program(request.profiler, machine)
     began = time.monotonic()
     referee = Referee(problem, variant, machine, request.declaration)
     limit_s = request.limit_s if request.limit_s is not None else problem.task.timeout_s(request.mode)
@@ -118,7 +121,8 @@ def evaluate(
     stood_in = False
     empty: EmptyTimes | None = None
     with run_folder(problem, variant) as folder, Bench(folder, machine) as bench:
-        runs = [CaseRun(bench, referee, conditions, case, problem.shape_of(case)) for case in cases]
+        profile = None if program is None else profile_under(request.profiler, program, folder, machine)
+        runs = [CaseRun(bench, referee, conditions, case, problem.shape_of(case), profile) for case in cases]
         if runs:
             runs[0].warm_up(request.mode)
         for index, run in enumerate(runs):

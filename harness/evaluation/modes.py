@@ -11,6 +11,7 @@ from harness.checking.verdict import ExactVerdict, OfficialVerdict
 from harness.errors import WorkerFailed
 from harness.evaluation.bench import Bench, Call
 from harness.evaluation.child import SubmissionError
+from harness.evaluation.profile_run import Profile
 from harness.evaluation.protocol import Deadline, DeadlinePassed
 from harness.evaluation.referee import Draw, Referee
 from harness.evaluation.result import CaseResult
@@ -52,13 +53,17 @@ class Conditions:
 
 @dataclass
 class CaseRun:
-    """One case under way: `run` never raises for what a submission does."""
+    """One case under way: `run` never raises for what a submission does.
+
+    profile: how profile mode looks at a call; None for torch's profiler in the child.
+    """
 
     bench: Bench
     referee: Referee
     conditions: Conditions
     case: Case
     shape: Shape | None
+    profile: Profile | None = None
     stand_in: bool = False
 
     def run(self, mode: str) -> CaseResult:
@@ -208,7 +213,10 @@ class CaseRun:
         return samples, None
 
     def _profile(self, result: CaseResult) -> CaseResult:
-        return replace(result, profile=self.bench.profile(self.conditions.call_deadline(), self._key))
+        deadline = self.conditions.call_deadline()
+        if self.profile is None:
+            return replace(result, profile=self.bench.profile(deadline, self._key))
+        return replace(result, profile=self.profile(self._draw.data, self._key, deadline))
 
     def _reason(self, error: WorkerFailed) -> str:
         if isinstance(error, SubmissionError):

@@ -28,6 +28,7 @@ _CHILD_MODULES = (
     "evaluation/interpreter_types.py",
     "evaluation/poison.py",
     "evaluation/process_tree.py",
+    "evaluation/profile_driver.py",
     "evaluation/protocol.py",
     "evaluation/shared_memory.py",
     "evaluation/shield.py",
