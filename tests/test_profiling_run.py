@@ -120,7 +120,7 @@ def test_a_merged_file_is_profiled_through_its_entry_for_the_shape(affine, submi
 def test_a_submission_that_raises_under_the_profiler_fails_the_case_with_its_last_line(affine, submit, tmp_path):
     path = program(tmp_path / "bin", "ncu", NCU)
     raising = submit("def custom_kernel(data):\n    raise ValueError('too tired')\n")
-    with run_folder(affine, raising) as folder, pytest.raises(WorkerFailed, match="exit code 1.*too tired"):
+    with run_folder(affine, raising) as folder, pytest.raises(WorkerFailed, match=r"exit code 1.*too tired"):
         counters("ncu", path, folder, CPU, (torch.ones(1),), None, Deadline.after(60))
 
 

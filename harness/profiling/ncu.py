@@ -71,10 +71,8 @@ def read_output(output: Path) -> list[KernelProfile]:
         )
     profiles = parse(text)
     if not profiles:
-        said = next(
-            (line for line in text.splitlines() if "==ERROR==" in line or "==WARNING==" in line), "no kernel ran"
-        )
-        raise WorkerFailed(f"{PROGRAM} profiled no kernel: {said.strip()}")
+        complaints = [line.strip() for line in text.splitlines() if "==ERROR==" in line or "==WARNING==" in line]
+        raise WorkerFailed(f"{PROGRAM} profiled no kernel: {complaints[0] if complaints else 'no kernel ran'}")
     return profiles
 
 
@@ -86,10 +84,9 @@ def parse(text: str) -> list[KernelProfile]:
     if header is None or len(table) < header + 2:
         return []
     names, units = table[header], table[header + 1]
-    rows = table[header + 2 :]
-    return [
-        _profile(_values(names, units, row), row[names.index("Kernel Name")]) for row in rows if len(row) == len(names)
-    ]
+    kernel = names.index("Kernel Name")
+    rows = [row for row in table[header + 2 :] if len(row) == len(names)]
+    return [_profile(_values(names, units, row), row[kernel]) for row in rows]
 
 
 def _values(names: Sequence[str], units: Sequence[str], row: Sequence[str]) -> dict[str, float]:
