@@ -98,16 +98,20 @@ def slice_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str |
 
 
 def bytes_needed(data: input_t, declaration: Mapping[str, Any]) -> int:
-    """Bytes that any kernel must move: q, the declared KV once (keys of 576, values within them), the output."""
-    q, kv_data, _, _, _ = data
+    """Bytes that any kernel must move: q, both indptrs, the declared KV once (values within the keys), the output.
+
+    MXFP4 counts the 18 scale bytes of a row that are used, not the 24 that aiter pads them to.
+    """
+    q, kv_data, qo_indptr, kv_indptr, _ = data
     keys, values = _formats(declaration)
     tokens = kv_data["bf16"].shape[0]
     per_value = {"bf16": 2.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}
     kv_bytes = tokens * QK_HEAD_DIM * per_value[keys]
     if values != keys:
         kv_bytes += tokens * V_HEAD_DIM * per_value[values]
-    rows_out = q.shape[0] * q.shape[1]
-    return int(q.numel() * 2 + kv_bytes + rows_out * V_HEAD_DIM * 2)
+    indptr_bytes = qo_indptr.nbytes + kv_indptr.nbytes
+    output_bytes = q.shape[0] * q.shape[1] * V_HEAD_DIM * 2
+    return int(q.nbytes + indptr_bytes + kv_bytes + output_bytes)
 
 
 def truth(data: input_t, declaration: Mapping[str, Any]) -> torch.Tensor:

@@ -23,6 +23,7 @@ FAKE_GPU = Machine(
     hostname="",
     target="sm_90",
 )
+EMPTY_NS = {("queued", False): 1.0, ("queued", True): 3.0, ("exposed", False): 5.0, ("exposed", True): 7.0}
 
 
 def right(data: Any) -> Any:
@@ -35,23 +36,29 @@ def right(data: Any) -> Any:
 class ScriptedBench:
     """Stands where a Bench does.
 
-    kernel: computes every output. times_ns: of the timed calls, one after the other. stood_in: asked before each call,
-    whether a stand-in computes it. on_timed: called with the number of each timed call (from 1) before it runs; it may
-    raise, change the kernel, or move a clock.
+    kernel: computes every output. times_ns: of the calls on the queued clock, one after the other; exposed_ns: of those
+    on the exposed clock, which are counted apart. empty_ns: of empty calls, by (clock, launches). stood_in: asked
+    before each call, whether a stand-in computes it. on_timed, on_exposed: called with the number of each call on that
+    clock (from 1) before it runs; they may raise, change the kernel, or move a clock.
     """
 
     kernel: Callable[[Any], Any] = right
     times_ns: Iterable[float] = field(default_factory=lambda: itertools.cycle([90.0, 100.0, 110.0]))
+    exposed_ns: Iterable[float] = field(default_factory=lambda: itertools.cycle([190.0, 200.0, 210.0]))
+    empty_ns: dict[tuple[str, bool], float] = field(default_factory=lambda: dict(EMPTY_NS))
     stood_in: Callable[[], bool] = lambda: False
     on_timed: Callable[[int], None] = lambda number: None
+    on_exposed: Callable[[int], None] = lambda number: None
     inputs: list[Any] = field(default_factory=list)
     timed_calls: int = 0
+    exposed_calls: int = 0
+    empty_calls: int = 0
     untimed_calls: int = 0
     clears: list[int | None] = field(default_factory=list)
     keys: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._times = iter(self.times_ns)
+        self._times, self._exposed = iter(self.times_ns), iter(self.exposed_ns)
 
     def put(self, data: Any, deadline: Deadline, slot: str = "inputs", *, counted: bool = False) -> None:
         """Take the inputs of the next calls."""
@@ -63,12 +70,30 @@ class ScriptedBench:
         self.keys.append(key)
         return Call(self.kernel(self.inputs[-1]), None, self.stood_in())
 
-    def time(self, deadline: Deadline, clear_bytes: int | None, key: Any = None, slot: str = "inputs") -> Call:
-        """One timed call on the last inputs, which takes the next of the given times."""
-        self.timed_calls += 1
+    def time(
+        self,
+        deadline: Deadline,
+        clear_bytes: int | None,
+        key: Any = None,
+        slot: str = "inputs",
+        clock: str = "queued",
+    ) -> Call:
+        """One timed call on the last inputs, which takes the next of the clock's given times."""
         self.clears.append(clear_bytes)
+        if clock == "exposed":
+            self.exposed_calls += 1
+            self.on_exposed(self.exposed_calls)
+            return Call(self.kernel(self.inputs[-1]), next(self._exposed), self.stood_in())
+        self.timed_calls += 1
         self.on_timed(self.timed_calls)
         return Call(self.kernel(self.inputs[-1]), next(self._times), self.stood_in())
+
+    def empty(
+        self, deadline: Deadline, clear_bytes: int | None, clock: str, *, launches: bool, count: int
+    ) -> list[float]:
+        """Times of empty calls."""
+        self.empty_calls += count
+        return [self.empty_ns[clock, launches]] * count
 
     def profile(self, deadline: Deadline, key: Any = None) -> str:
         """A table."""

@@ -100,6 +100,7 @@ def test_every_unknown_name_is_answered_with_the_accepted_ones(refused, argument
         (["eval", "--limit", "-1"], "Invalid value for '--limit': -1.0 is not in the range x>0"),
         (["eval", "--limit", "0"], "Invalid value for '--limit': 0.0 is not in the range x>0"),
         (["eval", "--clear", "much"], "--clear much: expected a number of bytes or 'official'"),
+        (["eval", "--clear", "4096"], "--clear 4096: 4096 bytes may leave inputs in the last-level cache"),
         (["eval", "--kv", "keys=fp8"], "--kv keys=fp8: expected a format, or keys=FORMAT,values=FORMAT"),
         (["eval", "a.py", "b.py"], "unexpected extra argument"),
         (["check"], "Missing argument 'FILES...'"),

@@ -103,15 +103,16 @@ def test_a_seed_is_the_platforms_secret_one(in_process, document, monkeypatch):
     assert [case.arguments["seed"] for case in seen] == [1 + 6 * 7 // 2]
 
 
-@pytest.mark.parametrize(("text", "clear"), [(None, 8 << 30), ("official", None), ("0", 0), ("4096", 4096)])
+@pytest.mark.parametrize(("text", "clear"), [(None, 8 << 30), ("official", None), ("512000000", 512_000_000)])
 def test_the_clear_is_what_the_option_says(in_process, document, monkeypatch, text, clear):
     clears = []
     monkeypatch.setattr(evaluate_module, "open_machine", lambda device: FAKE_GPU)
+    monkeypatch.setattr(evaluate_module, "free_memory", lambda: 141 << 30)
     plain = InProcess.time
 
-    def noted(self, deadline, clear_bytes, *rest):
+    def noted(self, deadline, clear_bytes, *rest, **clock):
         clears.append(clear_bytes)
-        return plain(self, deadline, clear_bytes, *rest)
+        return plain(self, deadline, clear_bytes, *rest, **clock)
 
     monkeypatch.setattr(InProcess, "time", noted)
     document("eval", "any_rows", "--mode", "benchmark", "--shapes", "S1", *(["--clear", text] if text else []))

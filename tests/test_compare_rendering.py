@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.compare.as_json import comparison_json
+from harness.compare.as_json import comparison_json, origin_json
 from harness.compare.record import Comparison, Outcome, ShapeComparison
-from harness.compare.table import advice, print_comparison, verdict_sentences
+from harness.compare.table import advice, print_comparison, print_provenance, verdict_sentences
 from harness.compare.verdict import REASONS
+from harness.targets.device_clocks import DeviceClocks
+from harness.targets.provenance import Provenance
 
 PAGE = Path(__file__).parents[1] / "docs" / "comparing.md"
 
@@ -71,9 +73,41 @@ def test_json_has_the_documented_keys_and_plain_values():
     assert as_json["shapes"][1]["reason"] == "interval-crosses-delta"
 
 
+ORIGIN = Provenance(
+    device="Some GPU",
+    target="sm_90",
+    driver="580.1",
+    python="3.12.1",
+    torch="2.11.0",
+    triton="3.6.0",
+    commit="0123abc+changes",
+    clocks_before=DeviceClocks(1980.0, 3201.0, 41.0, 118.65),
+    clocks_after=None,
+)
+
+
+def test_json_says_what_the_times_depend_on():
+    as_json = origin_json(ORIGIN, "a" * 64, "b" * 64, 8 << 30)
+    assert json.loads(json.dumps(as_json, allow_nan=False)) == as_json
+    assert list(as_json) == ["a_hash", "b_hash", "clear_bytes", "provenance"]
+    assert as_json["provenance"]["clocks_before"]["compute_mhz"] == 1980.0
+    assert as_json["provenance"]["clocks_after"] is None
+
+
+def test_the_provenance_is_printed_in_two_lines():
+    stream = io.StringIO()
+    print_provenance(ORIGIN, 7, Console(file=stream, width=200))
+    assert stream.getvalue().splitlines() == [
+        "Some GPU, torch 2.11.0, Triton 3.6.0, Python 3.12.1, driver 580.1",
+        "seed 7, commit 0123abc+changes; clocks before 1980 MHz 3201 MHz memory 41 °C, after unknown",
+    ]
+
+
 def test_every_json_key_is_documented():
     page, as_json = PAGE.read_text(encoding="utf-8"), comparison_json(comparison_of(FASTER))
-    keys = {*as_json, *as_json["shapes"][0], *as_json["geomean"]}
+    origin = origin_json(ORIGIN, "", "", 0)
+    keys = {*as_json, *as_json["shapes"][0], *as_json["geomean"], *origin, *origin["provenance"]}
+    keys |= set(origin["provenance"]["clocks_before"])
     assert not {key for key in keys if f"`{key}`" not in page}
 
 

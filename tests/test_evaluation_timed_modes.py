@@ -12,9 +12,10 @@ from harness.errors import WorkerFailed
 from harness.evaluation import evaluate as evaluate_module
 from harness.evaluation import protocol
 from harness.evaluation.child import SubmissionError
-from harness.evaluation.evaluate import CLEAR_BYTES, Request, evaluate
+from harness.evaluation.evaluate import Request, evaluate
 from harness.evaluation.protocol import DeadlinePassed
 from harness.evaluation.referee import Referee
+from harness.timing.clear import CLEAR_BYTES
 
 KERNEL = "def custom_kernel(data):\n    return data\n"
 
@@ -105,17 +106,19 @@ def test_leaderboard_mode_moves_the_seed_by_13_for_every_timed_call(run, affine,
     expected = [affine.shapes[0].case.with_secret_seed(3)]  # the warm-up
     for shape in affine.shapes:
         first = shape.case.with_secret_seed(3)
-        expected += [first.with_seed_plus(step) for step in (0, 13, 26, 39)]
+        # The judged call, three on the queued clock, and 30 on the exposed one.
+        expected += [first.with_seed_plus(13 * step) for step in range(1 + 3 + 30)]
     drawn = [referee.draw(case).data[0] for case in expected]
     assert len(bench.inputs) == len(drawn)
     assert all(given[0].equal(tensor) for given, tensor in zip(bench.inputs, drawn, strict=True))
 
 
 @pytest.mark.parametrize("clear", [CLEAR_BYTES, 1 << 20, None])
-def test_every_timed_call_follows_the_clear_that_was_asked_for(run, clear):
+def test_every_timed_call_of_both_clocks_follows_the_clear_that_was_asked_for(run, monkeypatch, clear):
+    monkeypatch.setattr(evaluate_module, "free_memory", lambda: 141 << 30)
     bench = ScriptedBench(times_ns=steady(12, 5.0))
     run(bench, clear_bytes=clear)
-    assert bench.clears == [clear] * 12
+    assert bench.clears == [clear] * (12 + 3 * 30)
 
 
 @pytest.mark.parametrize("mode", ["benchmark", "leaderboard"])

@@ -143,6 +143,7 @@ def test_only_the_childs_own_part_of_the_harness_is_loaded(spied):
         "harness.errors",
         "harness.evaluation",
         "harness.evaluation.cpu_redirect",
+        "harness.evaluation.gpu_clock",
         "harness.evaluation.poison",
         "harness.evaluation.process_tree",
         "harness.evaluation.protocol",

@@ -11,31 +11,48 @@ from report_record import CPU, ONE_RUN, SPEC_1, TIMING, evaluation, failed, pass
 from harness.checking.verdict import ExactVerdict
 from harness.report import json_report
 from harness.report.json_report import evaluation_json
+from harness.timing.clocks import ByteFloor, EmptyTimes
 
 CASE_KEYS = [
     "shape", "spec", "status", "reason", "slice_of", "official", "exact", "error", "runs", "mean", "std", "err",
-    "best", "worst",
+    "best", "worst", "queued_median", "exposed_median", "exposed_runs", "bytes_needed", "floor_ns", "floor_share",
 ]  # fmt: skip
-TIMING_KEYS = CASE_KEYS[-6:]
+TIMING_KEYS = CASE_KEYS[-12:]
+EMPTY = EmptyTimes(queued=1300.0, queued_launch=3100.0, exposed=6000.0, exposed_launch=9000.0)
+KEYS = [
+    "file", "mode", "device", "check", "score_ns", "notes", "bandwidth", "clear_bytes", "empty_queued_ns",
+    "empty_queued_launch_ns", "empty_exposed_ns", "empty_exposed_launch_ns", "cases",
+]  # fmt: skip
 
 
 def test_the_keys_are_the_documented_ones_and_each_is_in_the_docstring():
     document = evaluation_json(evaluation("benchmark", passed(timing=TIMING), score_ns=36_512.3))
-    assert list(document) == ["file", "mode", "device", "check", "score_ns", "notes", "cases"]
+    assert list(document) == KEYS
     assert list(document["cases"][0]) == CASE_KEYS
     assert all(f"`{key}`" in json_report.__doc__ for key in [*document, *CASE_KEYS])
 
 
 def test_a_timed_case_has_its_figures_in_nanoseconds():
-    document = evaluation_json(evaluation("benchmark", passed(timing=TIMING), score_ns=36_512.3, notes=("a note",)))
+    case = replace(
+        passed(timing=TIMING),
+        samples_ns=(36_000.0, 36_500.0, 37_000.0),
+        exposed_ns=(60_000.0, 61_000.0),
+        floor=ByteFloor(4_000_000, 4e12),
+    )
+    document = evaluation_json(
+        evaluation("benchmark", case, score_ns=36_512.3, notes=("a note",), clear_bytes=8 << 30, empty=EMPTY)
+    )
     assert document["score_ns"] == 36_512.3
     assert document["check"] == "pass"
     assert document["device"] == "cuda"
     assert document["notes"] == ["a note"]
+    assert (document["bandwidth"], document["clear_bytes"]) == (4e12, 8 << 30)
+    assert [document[key] for key in KEYS if key.startswith("empty_")] == [1300.0, 3100.0, 6000.0, 9000.0]
     assert document["cases"][0] == {
         "shape": "S1", "spec": SPEC_1, "status": "pass", "reason": "", "slice_of": None, "official": "pass",
         "exact": "pass", "error": 0.0031, "runs": 100, "mean": 36512.3, "std": 210.0, "err": 21.0, "best": 35900.0,
-        "worst": 41002.5,
+        "worst": 41002.5, "queued_median": 36_500.0, "exposed_median": 60_500.0, "exposed_runs": 2,
+        "bytes_needed": 4_000_000, "floor_ns": 1000.0, "floor_share": 1000 / 36_500,
     }  # fmt: skip
 
 
@@ -44,7 +61,7 @@ def test_on_the_cpu_the_timing_keys_are_null_and_the_device_says_interpreted():
     document = evaluation_json(evaluation("benchmark", case, machine=CPU))
     assert document["device"] == "cpu (interpreted)"
     assert document["score_ns"] is None
-    assert [document["cases"][0][key] for key in TIMING_KEYS] == [None] * 6
+    assert [document["cases"][0][key] for key in TIMING_KEYS] == [None] * 12
     assert document["cases"][0]["slice_of"] == "2 of 64 sequences"
 
 

@@ -19,7 +19,8 @@ class Truth(Protocol):
 
     A declaration is a file's `VARIANT` (or what `--kv` and `--rounding` said in its place); `truth`, `limit`,
     `describe` and `bytes_needed` raise ValueError for one that they cannot read. Optional: `arithmetic_error`,
-    `output_device`, and what the probes draw (`changed_parts`, `hard_values`, `hard_shapes`, `sensitive_keys`).
+    `bytes_needed`, `output_device`, and what the probes draw (`changed_parts`, `hard_values`, `hard_shapes`,
+    `sensitive_keys`).
     """
 
     def candidates(self) -> list[Declaration]:

@@ -39,15 +39,17 @@ def command(
     A and B are variant names or files. Needs a GPU: no timing comes from an interpreter or a stand-in.
     """
     from harness.cli.progress import step_progress
-    from harness.compare.as_json import comparison_json
+    from harness.compare.as_json import comparison_json, origin_json
     from harness.compare.plan import Plan
     from harness.compare.run import compare
-    from harness.compare.table import print_comparison
+    from harness.compare.table import print_comparison, print_provenance
     from harness.errors import MissingCapability, UnknownName
     from harness.evaluation.arms import arms_opener
-    from harness.evaluation.evaluate import CLEAR_BYTES
     from harness.problem.problem import open_problem
+    from harness.targets.device_clocks import read_device_clocks
     from harness.targets.machine import open_machine
+    from harness.targets.provenance import provenance
+    from harness.timing.clear import CLEAR_BYTES
 
     output = Output(json_target)
     problem = open_problem(nearest_problem(problem_root))
@@ -64,8 +66,11 @@ def command(
     seed = secrets.randbelow(1 << 31) if seed is None else seed
     plan = Plan(tuple(shape.label for shape in both), blocks=blocks, processes=processes, seed=seed)
     opener = arms_opener(problem, first, second, machine, CLEAR_BYTES, seed)
+    clocks_before = read_device_clocks(machine)
     with step_progress(output.errors, "blocks") as on_block:
         comparison = compare(a, b, plan, opener, delta=delta, on_block=on_block)
-    output.console.print(f"{machine.gpu}, torch {machine.torch}, Triton {machine.triton}, seed {seed}")
+    origin = provenance(machine, problem.root, clocks_before)
+    print_provenance(origin, seed, output.console)
     print_comparison(comparison, output.console)
-    output.json(comparison_json(comparison))
+    measured_on = origin_json(origin, first.source_hash, second.source_hash, CLEAR_BYTES)
+    output.json({**comparison_json(comparison), **measured_on})

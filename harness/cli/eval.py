@@ -27,6 +27,13 @@ from harness.cli.output import Output, check_writable, write_file
     metavar="test|benchmark|leaderboard|profile",
     help="The platform's mode.",
 )
+@click.option(
+    "--profiler",
+    default="torch",
+    show_default=True,
+    metavar="torch|ncu|rocprof",
+    help="Of mode profile: torch's table, or the device's counters by ncu or rocprofv3 where these are installed.",
+)
 @device_option
 @shapes_option
 @click.option("--seed", type=int, default=None, help="The platform's secret seed, combined with each case's own.")
@@ -34,7 +41,7 @@ from harness.cli.output import Output, check_writable, write_file
     "--clear",
     default=None,
     metavar="BYTES|official",
-    help="Bytes written before each timed call, or the platform's own 62.5 GiB [default: 8 GiB].",
+    help="Bytes written before each timed call, at least 512 MB, or the platform's own 62.5 GiB [default: 8 GiB].",
 )
 @click.option("--out", "report_file", metavar="FILE", default=None, help="Write the platform's text report to FILE.")
 @click.option(
@@ -49,6 +56,7 @@ from harness.cli.output import Output, check_writable, write_file
 def command(
     file: str | None,
     mode: str,
+    profiler: str,
     device: str,
     shapes: str | None,
     seed: int | None,
@@ -73,6 +81,8 @@ def command(
     from harness.report.tables import print_evaluation
 
     output = Output(json_target)
+    if profiler != "torch" and mode != "profile":
+        raise click.UsageError(f"--profiler {profiler} is for --mode profile, not --mode {mode}")
     if report_file is not None:
         check_writable(Path(report_file))
     problem = open_problem(nearest_problem(problem_root))
@@ -85,6 +95,7 @@ def command(
         limit_s=limit,
         declaration=declaration_of(kv, rounding),
         clear_bytes=clear_bytes(clear),
+        profiler=profiler,
     )
     with case_progress(output.errors) as listener:
         evaluation = evaluate(problem, variant, request, listener=listener)
@@ -97,12 +108,14 @@ def command(
 
 def clear_bytes(text: str | None) -> int | None:
     """Bytes of `--clear`; None for the platform's own clear. Raises click.UsageError for anything else."""
-    from harness.evaluation.evaluate import CLEAR_BYTES
+    from harness.timing.clear import CLEAR_BYTES, refuse_small_clear
 
     if text is None:
         return CLEAR_BYTES
     if text == "official":
         return None
-    if text.isdigit():
-        return int(text)
-    raise click.UsageError(f"--clear {text}: expected a number of bytes or 'official'")
+    if not text.isdigit():
+        raise click.UsageError(f"--clear {text}: expected a number of bytes or 'official'")
+    if (refusal := refuse_small_clear(int(text))) is not None:
+        raise click.UsageError(f"--clear {text}: {refusal}")
+    return int(text)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from harness.compare.record import Comparison, Outcome
+from harness.targets.provenance import Provenance
+
+
+def origin_json(origin: Provenance, a_hash: str, b_hash: str, clear_bytes: int) -> dict[str, Any]:
+    """What the times of a comparison depend on besides the kernels, to stand beside `comparison_json`.
+
+    a_hash, b_hash: SHA-256 of the sources. clear_bytes: written before each timed call.
+    """
+    return {"a_hash": a_hash, "b_hash": b_hash, "clear_bytes": clear_bytes, "provenance": asdict(origin)}
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:

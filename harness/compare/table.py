@@ -9,6 +9,8 @@ from rich.table import Table
 
 from harness.compare.record import Comparison, Outcome
 from harness.compare.verdict import REASONS
+from harness.targets.device_clocks import DeviceClocks
+from harness.targets.provenance import Provenance
 
 _COLOURS = {"FASTER": "green", "SLOWER": "red", "SAME": "cyan", "UNDECIDED": "yellow"}
 
@@ -20,6 +22,25 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(sentence, soft_wrap=True, highlight=False, markup=False)
     for line in advice(comparison):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def print_provenance(origin: Provenance, seed: int, console: Console) -> None:
+    """What the times depend on besides the kernels, in two lines. seed: of the inputs and the orders."""
+    driver = f", driver {origin.driver}" if origin.driver else ""
+    lines = [
+        f"{origin.device}, torch {origin.torch}, Triton {origin.triton}, Python {origin.python}{driver}",
+        f"seed {seed}, commit {origin.commit or 'unknown'}; clocks before {_clocks(origin.clocks_before)}, "
+        f"after {_clocks(origin.clocks_after)}",
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _clocks(clocks: DeviceClocks | None) -> str:
+    if clocks is None:
+        return "unknown"
+    figures = ((clocks.compute_mhz, "MHz"), (clocks.memory_mhz, "MHz memory"), (clocks.temperature_c, "°C"))
+    return " ".join(f"{figure:g} {unit}" for figure, unit in figures if figure is not None) or "unknown"
 
 
 def comparison_table(comparison: Comparison) -> Table:

@@ -23,6 +23,7 @@ from harness.evaluation.protocol import (
 from harness.evaluation.run_folder import RunFolder
 from harness.evaluation.shared_memory import forget_counter, map_handle
 from harness.targets.machine import Machine
+from harness.timing.clocks import Clock
 
 if TYPE_CHECKING:
     import torch
@@ -202,13 +203,30 @@ class Bench:
         clear_bytes: int | None,
         key: tuple[Any, ...] | None = None,
         slot: str = "inputs",
+        clock: Clock = "queued",
     ) -> Call:
         """One timed call after a cache clear of so many bytes (None: the platform's own clear)."""
-        call = self._call(deadline, {"slot": slot, "key": key, "clear": clear_bytes})
+        call = self._call(deadline, {"slot": slot, "key": key, "clear": clear_bytes, "clock": clock})
         with self._protocol():
-            if call.time_ns is None or not 0 < call.time_ns < math.inf:
-                raise ValueError(f"a time of {call.time_ns} ns")
+            _check_duration(call.time_ns)
         return call
+
+    def empty(
+        self, deadline: Deadline, clear_bytes: int | None, clock: Clock, *, launches: bool, count: int
+    ) -> list[float]:
+        """What a clock shows, in nanoseconds, for `count` calls without a submission in them.
+
+        launches: one trivial kernel in each call; without it, nothing at all.
+        """
+        self.load(deadline)
+        answer, _ = self._request("empty", deadline, clear=clear_bytes, clock=clock, launches=launches, count=count)
+        with self._protocol():
+            times_ns = [float(time_ns) for time_ns in answer["times_ns"]]
+            if len(times_ns) != count:
+                raise ValueError(f"{len(times_ns)} times for {count} empty calls")
+            for time_ns in times_ns:
+                _check_duration(time_ns)
+            return times_ns
 
     def _call(self, deadline: Deadline, arguments: dict[str, Any]) -> Call:
         answer, payload = self._request("call", deadline, max_payload_bytes=_ROOM_FOR_OUTPUT, **arguments)
@@ -278,6 +296,11 @@ class Bench:
     def __exit__(self, *exception: object) -> None:
         with suppress(OSError):
             self.close()
+
+
+def _check_duration(time_ns: float | None) -> None:
+    if time_ns is None or not 0 < time_ns < math.inf:
+        raise ValueError(f"a time of {time_ns} ns")
 
 
 def _laid_out(spec: TensorSpec, packed: torch.Tensor) -> torch.Tensor:

@@ -50,7 +50,7 @@ class Child:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "harness.evaluation.worker", str(theirs.fileno())],
                 cwd=folder.path,
-                env=_environment(folder, self._mark, interpret),
+                env=child_environment(folder, self._mark, interpret=interpret),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -142,7 +142,11 @@ def _printable(text: object) -> str:
     return str(text).encode("utf-8", "replace").decode("utf-8")
 
 
-def _environment(folder: RunFolder, mark: str, interpret: bool) -> dict[str, str]:
+def child_environment(folder: RunFolder, mark: str, *, interpret: bool) -> dict[str, str]:
+    """The environment of a process that imports the submission: nothing in it tells of the evaluation.
+
+    mark: NAME=VALUE by which everything that the process starts is found again. interpret: Triton is interpreted.
+    """
     environment = {name: value for name, value in os.environ.items() if not _HIDDEN.match(name)}
     inherited = environment.get("PYTHONPATH", "").split(os.pathsep)
     kept = [path for path in inherited if path and not (Path(path) / "harness" / "__init__.py").exists()]

@@ -5,25 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from harness.checking.truth import Declaration
-from harness.errors import BrokenSubmission, BrokenTask, UnknownName
+from harness.errors import BrokenSubmission, BrokenTask, UnknownName, WorkerFailed
 from harness.evaluation.bench import Bench
 from harness.evaluation.modes import CaseRun, Conditions
+from harness.evaluation.profile_run import Profiler, find_program, profile_under
 from harness.evaluation.protocol import Deadline
 from harness.evaluation.referee import Referee
-from harness.evaluation.result import MODES, CaseResult, Evaluation, Mode
+from harness.evaluation.result import MODES, TIMED_MODES, CaseResult, Evaluation, Mode
 from harness.evaluation.run_folder import run_folder
 from harness.problem.case import Case
 from harness.problem.problem import Problem
 from harness.problem.variant import Variant
+from harness.targets import bandwidth
 from harness.targets.machine import Machine, open_machine
+from harness.timing.clear import CLEAR_BYTES, OFFICIAL_CLEAR_BYTES, check_official_clear_fits
+from harness.timing.clocks import Clock, EmptyTimes
 from harness.timing.statistics import score_ns
 
-# Written before each timed call: far over any last-level cache (H200 60 MB, MI355X 256 MB), and long enough
-# (2 ms at 4 TB/s) for the host to enqueue the call behind it.
-CLEAR_BYTES = 8 << 30
 CALL_LIMIT_S = 300.0
+# Of each kind of empty call: with the default clear, 84 of them take about a third of a second.
+EMPTY_CALLS = 21
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Request:
     device: auto, cuda, hip or cpu. shapes: labels or names to restrict to, None for all that the file takes.
     secret_seed: combined with each case's seed as on the platform. clear_bytes: None for the platform's clear.
     limit_s: stop after this many seconds and keep what was measured; None for the task's own timeout.
-    declaration: what the file reads and rounds to, for a file that declares nothing.
+    declaration: what the file reads and rounds to, for a file that declares nothing. profiler: of profile mode.
     """
 
     mode: Mode = "test"
@@ -44,6 +48,7 @@ class Request:
     limit_s: float | None = None
     call_limit_s: float = CALL_LIMIT_S
     declaration: Declaration | None = None
+    profiler: Profiler = "torch"
 
 
 CaseListener = Callable[[int, int, CaseResult | None, str], None]
@@ -102,14 +107,22 @@ def evaluate(
         cases = choose_cases(problem, variant, request.mode, request.shapes)
     cases = [case.with_secret_seed(request.secret_seed) for case in cases]
     machine = machine or open_machine(request.device)
+    timed = machine.on_gpu and request.mode in TIMED_MODES
+    if timed and request.clear_bytes is None:
+        check_official_clear_fits(free_memory(), machine.gpu)
+    program = find_program(request.profiler, machine)
     began = time.monotonic()
     referee = Referee(problem, variant, machine, request.declaration)
     limit_s = request.limit_s if request.limit_s is not None else problem.task.timeout_s(request.mode)
-    conditions = Conditions(Deadline.after(limit_s), request.call_limit_s, request.clear_bytes, machine.on_gpu)
+    conditions = Conditions(
+        Deadline.after(limit_s), request.call_limit_s, request.clear_bytes, machine.on_gpu, bandwidth.measured_bandwidth
+    )
     results: list[CaseResult] = []
     stood_in = False
+    empty: EmptyTimes | None = None
     with run_folder(problem, variant) as folder, Bench(folder, machine) as bench:
-        runs = [CaseRun(bench, referee, conditions, case, problem.shape_of(case)) for case in cases]
+        profile = None if program is None else profile_under(request.profiler, program, folder, machine)
+        runs = [CaseRun(bench, referee, conditions, case, problem.shape_of(case), profile) for case in cases]
         if runs:
             runs[0].warm_up(request.mode)
         for index, run in enumerate(runs):
@@ -118,6 +131,8 @@ def evaluate(
             result = _excused(run.run(request.mode), variant, machine)
             stood_in |= run.stand_in
             results.append(result)
+            if empty is None and result.timing is not None:
+                empty = empty_times(bench, conditions)
             listener(index, len(runs), result, label)
         bench.close()
         stdout, stderr = bench.printed()
@@ -132,7 +147,35 @@ def evaluate(
         stdout=stdout,
         stderr=stderr,
         duration_s=time.monotonic() - began,
+        empty=empty,
+        clear_bytes=(OFFICIAL_CLEAR_BYTES if request.clear_bytes is None else request.clear_bytes) if timed else None,
     )
+
+
+def empty_times(bench: Bench, conditions: Conditions) -> EmptyTimes | None:
+    """What the clocks show without the submission, in its own child; None where the limit of time came first."""
+
+    def typical_ns(clock: Clock, *, launches: bool) -> float:
+        deadline, clear_bytes = conditions.call_deadline(), conditions.clear_bytes
+        return median(bench.empty(deadline, clear_bytes, clock, launches=launches, count=EMPTY_CALLS))
+
+    try:
+        return EmptyTimes(
+            queued=typical_ns("queued", launches=False),
+            queued_launch=typical_ns("queued", launches=True),
+            exposed=typical_ns("exposed", launches=False),
+            exposed_launch=typical_ns("exposed", launches=True),
+        )
+    except WorkerFailed:
+        # The case that was timed stands; the next one finds out by itself whether the child is gone.
+        return None
+
+
+def free_memory() -> int:
+    """Bytes that are free on the current GPU."""
+    import torch
+
+    return torch.cuda.mem_get_info()[0]
 
 
 def _excused(result: CaseResult, variant: Variant, machine: Machine) -> CaseResult:
@@ -148,7 +191,7 @@ def _score(problem: Problem, mode: str, results: Sequence[CaseResult]) -> float 
     ranked = problem.task.benchmarks[-1:] if problem.task.ranking_by == "last" else problem.task.benchmarks
     timings = [result.timing for result in results if result.status == "pass" and result.timing is not None]
     complete = [result.spec for result in results] == [case.spec for case in ranked] and len(timings) == len(results)
-    if mode not in ("benchmark", "leaderboard") or not timings or not complete:
+    if mode not in TIMED_MODES or not timings or not complete:
         return None
     return score_ns([timing.mean for timing in timings], problem.task.ranking_by)
 

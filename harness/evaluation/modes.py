@@ -11,11 +11,13 @@ from harness.checking.verdict import ExactVerdict, OfficialVerdict
 from harness.errors import WorkerFailed
 from harness.evaluation.bench import Bench, Call
 from harness.evaluation.child import SubmissionError
+from harness.evaluation.profile_run import Profile
 from harness.evaluation.protocol import Deadline, DeadlinePassed
 from harness.evaluation.referee import Draw, Referee
 from harness.evaluation.result import CaseResult
 from harness.problem.case import Case
 from harness.problem.problem import Shape
+from harness.timing.clocks import ByteFloor, Clock
 from harness.timing.statistics import StopRule, statistics_of
 
 # The platform moves the seed by this much for each timed call of the leaderboard mode.
@@ -23,6 +25,8 @@ SEED_STEP = 13
 # Warm-up and measured loops of gpu-mode/reference-kernels' eval.py (2026): runs and summed time at most.
 WARMUP = {"benchmark": StopRule(100, 0.1e9), "leaderboard": StopRule(100, 10e6)}
 MEASURED = {"benchmark": StopRule(1000, 50e9), "leaderboard": StopRule(100, 30e9)}
+# Of the exposed clock, after the platform's own loop: at most 30 calls or about a second of a case, whatever the error.
+EXPOSED = StopRule(30, 1e9, wall_ns=1e9, relative_error=0.0)
 _UNJUDGED = OfficialVerdict("not checked", "")
 _UNKNOWN = ExactVerdict("not checked", "")
 
@@ -32,13 +36,15 @@ class Conditions:
     """How cases are run.
 
     call_limit_s: a call that takes longer is a hang. clear_bytes: written before each timed call, None for the
-    platform's own clear. deadline: when everything must stop; what was measured by then is kept.
+    platform's own clear. deadline: when everything must stop; what was measured by then is kept. bandwidth: measures
+    bytes a second of this device, for the byte floor.
     """
 
     deadline: Deadline
     call_limit_s: float
     clear_bytes: int | None
     timed: bool
+    bandwidth: Callable[[], float]
 
     def call_deadline(self) -> Deadline:
         """When the call that starts now must have answered."""
@@ -47,13 +53,17 @@ class Conditions:
 
 @dataclass
 class CaseRun:
-    """One case under way: `run` never raises for what a submission does."""
+    """One case under way: `run` never raises for what a submission does.
+
+    profile: how profile mode looks at a call; None for torch's profiler in the child.
+    """
 
     bench: Bench
     referee: Referee
     conditions: Conditions
     case: Case
     shape: Shape | None
+    profile: Profile | None = None
     stand_in: bool = False
 
     def run(self, mode: str) -> CaseResult:
@@ -118,14 +128,14 @@ class CaseRun:
     def _timed(self) -> bool:
         return self.conditions.timed and not self.stand_in
 
-    def _timed_call(self) -> Call:
-        call = self.bench.time(self.conditions.call_deadline(), self.conditions.clear_bytes)
+    def _timed_call(self, clock: Clock = "queued") -> Call:
+        call = self.bench.time(self.conditions.call_deadline(), self.conditions.clear_bytes, clock=clock)
         self.stand_in |= call.stand_in
         return call
 
     def _repeat_on_same_inputs(self, result: CaseResult) -> CaseResult:
-        def once() -> float | CaseResult:
-            call = self._timed_call()
+        def once(clock: Clock) -> float | CaseResult:
+            call = self._timed_call(clock)
             exact = self.referee.exact(self._draw, call.output)
             if exact.status == "fail":
                 reason = f"a timed call was wrong; exact: {exact.detail}"
@@ -137,12 +147,12 @@ class CaseRun:
     def _repeat_on_fresh_inputs(self, result: CaseResult) -> CaseResult:
         case = self.case
 
-        def once() -> float | CaseResult:
+        def once(clock: Clock) -> float | CaseResult:
             nonlocal case
             case = case.with_seed_plus(SEED_STEP)
             draw = self.referee.draw(case)
             self.bench.put(draw.data, self.conditions.call_deadline())
-            call = self._timed_call()
+            call = self._timed_call(clock)
             judged = self._judged(result, call, draw)
             if judged.status != "pass":
                 return replace(judged, reason=f"a timed call was wrong; {judged.reason}")
@@ -150,20 +160,36 @@ class CaseRun:
 
         return self._measure(result, MEASURED["leaderboard"], once)
 
-    def _measure(self, result: CaseResult, rule: StopRule, once: Callable[[], float | CaseResult]) -> CaseResult:
-        """Repeat `once`, which gives a time in nanoseconds or, when a call was wrong, the failed result."""
+    def _measure(self, result: CaseResult, rule: StopRule, once: Callable[[Clock], float | CaseResult]) -> CaseResult:
+        """The platform's loop on the queued clock, then a few calls on the exposed one.
+
+        once(clock) gives a time in nanoseconds or, when a call was wrong, the failed result.
+        """
         if not self._timed:
             return result
-        samples, ended = self._loop(rule, once)
+        samples, ended = self._loop(rule, lambda: once("queued"))
+        exposed: list[float] = []
+        if ended is None:
+            exposed, ended = self._exposed(once)
         if self.stand_in:
-            samples = []
-        timing = statistics_of(samples) if samples else None
+            return result
+        result = replace(result, samples_ns=tuple(samples), exposed_ns=tuple(exposed))
         if isinstance(ended, CaseResult):
-            return replace(ended, samples_ns=tuple(samples), timing=None)
-        if ended is not None:
-            reason = self._reason(ended)
-            return replace(result, status="fail", samples_ns=tuple(samples), timing=timing, reason=reason)
-        return replace(result, samples_ns=tuple(samples), timing=timing)
+            return replace(ended, samples_ns=result.samples_ns, exposed_ns=result.exposed_ns, timing=None)
+        result = replace(result, timing=statistics_of(samples) if samples else None, floor=self._floor())
+        return result if ended is None else replace(result, status="fail", reason=self._reason(ended))
+
+    def _exposed(
+        self, once: Callable[[Clock], float | CaseResult]
+    ) -> tuple[list[float], CaseResult | WorkerFailed | None]:
+        """Samples of the exposed clock; none where the limit of time came first, which is no failure of the case."""
+        samples, ended = self._loop(EXPOSED, lambda: once("exposed"))
+        came_first = isinstance(ended, DeadlinePassed) and self.conditions.deadline.passed
+        return samples, None if came_first else ended
+
+    def _floor(self) -> ByteFloor | None:
+        needed = self.referee.bytes_needed(self._draw)
+        return None if needed is None else ByteFloor(needed, self.conditions.bandwidth())
 
     def _loop(
         self, rule: StopRule, once: Callable[[], float | CaseResult]
@@ -187,7 +213,10 @@ class CaseRun:
         return samples, None
 
     def _profile(self, result: CaseResult) -> CaseResult:
-        return replace(result, profile=self.bench.profile(self.conditions.call_deadline(), self._key))
+        deadline = self.conditions.call_deadline()
+        if self.profile is None:
+            return replace(result, profile=self.bench.profile(deadline, self._key))
+        return replace(result, profile=self.profile(self._draw.data, self._key, deadline))
 
     def _reason(self, error: WorkerFailed) -> str:
         if isinstance(error, SubmissionError):

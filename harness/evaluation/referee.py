@@ -118,10 +118,9 @@ class Referee:
         return self.truth.slice_arguments(case.arguments)
 
     def bytes_needed(self, draw: Draw) -> int | None:
-        """Bytes that any right kernel must move for this draw, for the declared inputs."""
-        if self.truth is None:
-            return None
-        return self.truth.bytes_needed(draw.data, self._declaration(draw, None)[0])
+        """Bytes that any right kernel must move for this draw, for the declared inputs; None where nobody says."""
+        bytes_needed = getattr(self.truth, "bytes_needed", None)
+        return None if bytes_needed is None else bytes_needed(draw.data, self._declaration(draw, None)[0])
 
     def _declared(self) -> list[Declaration]:
         labels = [shape.label for shape in self._problem.shapes]

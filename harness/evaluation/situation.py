@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from harness.checking.verdict import ExactVerdict
 from harness.evaluation.bench import Bench
-from harness.evaluation.evaluate import CLEAR_BYTES
 from harness.evaluation.protocol import Deadline, flatten
 from harness.evaluation.referee import Draw, Referee
 from harness.problem.case import Case
 from harness.problem.problem import Shape
 from harness.problem.variant import Variant
 from harness.targets.bandwidth import measured_bandwidth
+from harness.timing.clear import CLEAR_BYTES
 
 if TYPE_CHECKING:
     import torch

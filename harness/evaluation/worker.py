@@ -7,9 +7,7 @@ from Python.
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
-import math
 import os
 import socket
 import sys
@@ -23,6 +21,7 @@ from typing import Any
 
 import torch
 
+from harness.evaluation.gpu_clock import GpuClock
 from harness.evaluation.poison import poisoned_memory
 from harness.evaluation.process_tree import die_with_parent
 from harness.evaluation.protocol import (
@@ -40,9 +39,6 @@ from harness.evaluation.shield import give_up_tracing
 
 _exit = os._exit
 _MAX_TEXT = 16 << 10
-# One buffer of at most this size is written as often as a clear of more bytes needs.
-_CLEAR_BUFFER_BYTES = 1 << 30
-_OFFICIAL_CLEAR_SHAPE = (16000, 1024, 1024)
 
 
 @dataclass
@@ -52,70 +48,6 @@ class Slot:
     specs: list[TensorSpec]
     tensors: list[torch.Tensor]
     skeleton: Any
-
-
-class GpuClock:
-    """Times one call by device events on the current queue, after a clear of the last-level cache."""
-
-    def __init__(self) -> None:
-        self._event = torch._C._CudaEventBase
-        self._synchronize = torch._C._cuda_synchronize
-        self._current = torch._C._cuda_getCurrentStream
-        self._elapsed = torch._C._CudaEventBase.elapsed_time
-        self._record = torch._C._CudaEventBase.record
-        self._queue_type = torch.cuda.Stream
-        self._buffer: torch.Tensor | None = None
-
-    def synchronize(self) -> None:
-        """Wait until the device is idle."""
-        self._synchronize()
-
-    def time(self, call: Callable[[], Any], clear_bytes: int | None) -> tuple[Any, float]:
-        """The call's result and its time in nanoseconds. clear_bytes: None clears as the platform does."""
-        queue = self._queue()
-        self._synchronize()
-        self._clear(clear_bytes)
-        start, end = self._event(enable_timing=True), self._event(enable_timing=True)
-        # A collection of garbage stops the host for longer than the clear hides: it waits until the call has ended.
-        gc.disable()
-        try:
-            self._record(start, queue)
-            result = call()
-            self._record(end, queue)
-        finally:
-            gc.enable()
-        self._synchronize()
-        return result, self._elapsed(start, end) * 1e6
-
-    def loop(self, call: Callable[[], Any], count: int) -> tuple[Any, float]:
-        """The last of `count` calls' results, and the sum of their event times in nanoseconds; nothing is cleared."""
-        queue, pairs, result = self._queue(), [], None
-        self._synchronize()
-        for _ in range(count):
-            start, end = self._event(enable_timing=True), self._event(enable_timing=True)
-            self._record(start, queue)
-            result = call()
-            self._record(end, queue)
-            pairs.append((start, end))
-        self._synchronize()
-        return result, sum(self._elapsed(start, end) for start, end in pairs) * 1e6
-
-    def _queue(self) -> Any:
-        stream_id, device_index, device_type = self._current(torch._C._cuda_getDevice())
-        return self._queue_type(stream_id=stream_id, device_index=device_index, device_type=device_type)
-
-    def _clear(self, clear_bytes: int | None) -> None:
-        if clear_bytes is None:
-            # As the platform does it: 62.5 GiB of normal numbers, made and dropped.
-            torch.randn(_OFFICIAL_CLEAR_SHAPE, device="cuda")
-            return
-        if clear_bytes == 0:
-            return
-        size = min(clear_bytes, _CLEAR_BUFFER_BYTES)
-        if self._buffer is None or self._buffer.numel() != size:
-            self._buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
-        for turn in range(math.ceil(clear_bytes / size)):
-            self._buffer.fill_(turn & 0xFF)
 
 
 class Worker:
@@ -274,7 +206,7 @@ class Worker:
         return self._answer(output, claimed_ns=claimed_ns)
 
     def call(self, request: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
-        """One call on a slot's inputs; `clear` given: timed, after a cache clear of so many bytes."""
+        """One call on a slot's inputs; `clear` given: timed by `clock`, after a cache clear of so many bytes."""
         slot = self._slots[request["slot"]]
         data = rebuild(slot.skeleton, slot.tensors)
         kernel = self._kernel(request.get("key"))
@@ -286,7 +218,7 @@ class Worker:
             with self._device_mode():
                 output, time_ns = kernel(data), None
         elif "clear" in request:
-            output, time_ns = self._clock.time(lambda: kernel(data), request["clear"])
+            output, time_ns = self._clock.measure(request["clock"], lambda: kernel(data), request["clear"])
         else:
             output, time_ns = kernel(data), None
             self._clock.synchronize()
@@ -294,6 +226,13 @@ class Worker:
             self._kept[request["keep"]] = output
         reused = self._hold(output) if request.get("hold") else None
         return self._answer(output, time_ns=time_ns, stand_in=self._stand_in_calls > before, reused=reused)
+
+    def empty(self, request: dict[str, Any], payload: bytearray) -> dict[str, Any]:
+        """Times of calls that launch nothing, or one trivial kernel: what a clock shows without a submission."""
+        assert self._clock is not None
+        call = self._clock.launch_trivial_kernel if request["launches"] else _do_nothing
+        count, clock, clear = request["count"], request["clock"], request["clear"]
+        return {"times_ns": [self._clock.measure(clock, call, clear)[1] for _ in range(count)]}
 
     def _kernel(self, key: list[Any] | None) -> Callable[[Any], Any]:
         if key is not None and hasattr(self._submission, "entry_for"):
@@ -312,6 +251,10 @@ class Worker:
                 self._clock.synchronize()
         order = "self_cuda_time_total" if self._on_gpu else "self_cpu_time_total"
         return {"table": profiler.key_averages().table(sort_by=order, row_limit=20)}
+
+
+def _do_nothing() -> None:
+    return None
 
 
 def _overlap(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> bool:
@@ -350,7 +293,7 @@ def _forget_editable_install() -> None:
 
 _COMMANDS = (
     "load", "allocate", "free", "write", "count_write", "read", "call", "kept", "overlap", "early_and_late", "repeat",
-    "profile",
+    "empty", "profile",
 )  # fmt: skip
 
 

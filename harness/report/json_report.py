@@ -4,8 +4,14 @@ Keys: `file`, `mode`, `device`, `check` ("pass" where every case passed both ver
 `notes` (sentences to be read with the result) and `cases`. A case: `shape`, `spec`, `status`, `reason` (why it is not
 "pass", else empty), `slice_of` (how much of the shape ran, null for all), `official` and `exact` (statuses of the two
 verdicts: "pass", "fail", "not checked"), `error` (relative error of the exact verdict), and `runs`, `mean`, `std`,
-`err`, `best`, `worst` in nanoseconds (`runs` is a count). A figure that does not exist is null: all of the last six
-where no real device was timed, `std` and `err` after a single run.
+`err`, `best`, `worst` of the queued clock in nanoseconds (`runs` is a count), then `queued_median`, `exposed_median`
+(nanoseconds on each clock), `exposed_runs`, `bytes_needed` (what a kernel must move for the declared inputs),
+`floor_ns` (the time that this takes at `bandwidth`) and `floor_share` (`floor_ns` over `queued_median`). Beside the
+cases: `bandwidth` (bytes a second that a reading kernel got in this run), `clear_bytes` (written before each timed
+call), and the medians of empty calls in nanoseconds, `empty_queued_ns` and `empty_exposed_ns` with nothing in them,
+`empty_queued_launch_ns` and `empty_exposed_launch_ns` with one trivial kernel. A figure that does not exist is null:
+all of these where no real device was timed, `std` and `err` after a single run, the floor where the problem does not
+say what a kernel must move. docs/measuring.md says how each is measured.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from dataclasses import fields
 from typing import Any
 
 from harness.evaluation.result import CaseResult, Evaluation
+from harness.timing.clocks import EmptyTimes
 from harness.timing.statistics import Statistics
 
 
@@ -32,7 +39,18 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "check": "pass" if evaluation.passed and all(stage.passed for stage in stages) else "fail",
         "score_ns": _figure(evaluation.score_ns),
         "notes": list(evaluation.notes),
+        **_conditions(stages[-1]),
         "cases": [_case(case) for case in cases],
+    }
+
+
+def _conditions(stage: Evaluation) -> dict[str, Any]:
+    """What the times of a stage are to be read against."""
+    bandwidths = [case.floor.bandwidth for case in stage.cases if case.floor is not None]
+    return {
+        "bandwidth": bandwidths[0] if bandwidths else None,
+        "clear_bytes": stage.clear_bytes,
+        **{f"empty_{field.name}_ns": _figure(getattr(stage.empty, field.name, None)) for field in fields(EmptyTimes)},
     }
 
 
@@ -47,6 +65,12 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "exact": case.exact.status,
         "error": _figure(case.exact.error),
         **{field.name: _figure(getattr(case.timing, field.name, None)) for field in fields(Statistics)},
+        "queued_median": _figure(case.queued_median_ns),
+        "exposed_median": _figure(case.exposed_median_ns),
+        "exposed_runs": len(case.exposed_ns) or None,
+        "bytes_needed": case.floor and case.floor.bytes_needed,
+        "floor_ns": case.floor and _figure(case.floor.floor_ns),
+        "floor_share": _figure(case.floor_share),
     }
 
 

@@ -25,11 +25,11 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, and the cell of one case. timed: only shown where some case was timed."""
+    """A heading, and the cell of one case. figure: what it shows; left out where no case has it."""
 
     heading: str
     cell: Callable[[CaseResult], str]
-    timed: bool = False
+    figure: Callable[[CaseResult], object] = lambda case: case
     right: bool = False
 
 
@@ -44,7 +44,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
             console.print(rich_table(stage))
         else:
             _print_plain(console, plain_table(stage))
-    for line in [score_line(evaluation), *all_notes(evaluation)]:
+    for line in [score_line(evaluation), *clock_lines(evaluation), *all_notes(evaluation)]:
         _print_plain(console, line)
     for stage in stages:
         for heading, text in _long_texts(stage):
@@ -92,6 +92,26 @@ def score_line(evaluation: Evaluation) -> str:
     return f"{what}: {_why_no_score(evaluation, cases)}"
 
 
+def clock_lines(evaluation: Evaluation) -> list[str]:
+    """What the times are to be read against: empty calls of both clocks, the clear and the bandwidth of the floor."""
+    lines = []
+    for stage in evaluation.stages or (evaluation,):
+        if stage.empty is not None:
+            empty = stage.empty
+            lines.append(
+                f"empty calls, not subtracted: queued {format_time(empty.queued)}, with one trivial kernel "
+                f"{format_time(empty.queued_launch)}; exposed {format_time(empty.exposed)}, with one "
+                f"{format_time(empty.exposed_launch)}"
+            )
+        floors = [case.floor for case in stage.cases if case.floor is not None]
+        if floors and stage.clear_bytes is not None:
+            lines.append(
+                f"floor: the bytes of the declared inputs at {floors[0].bandwidth / 1e12:.2f} TB/s, which a reading "
+                f"kernel got in this run; {stage.clear_bytes / 1e9:.1f} GB written before each call"
+            )
+    return list(dict.fromkeys(lines))
+
+
 def _why_no_score(evaluation: Evaluation, cases: Sequence[CaseResult]) -> str:
     if not cases:
         return "no case was run"
@@ -119,13 +139,27 @@ def _columns(evaluation: Evaluation) -> list[Column]:
         Column("error", lambda case: percent(case.exact.error), right=True),
         Column("worst row", lambda case: percent(case.exact.worst_row), right=True),
         Column("limit", lambda case: percent(case.exact.limit), right=True),
-        Column("time", lambda case: _mean(case.timing), timed=True, right=True),
-        Column("best", lambda case: format_time(case.timing and case.timing.best), timed=True, right=True),
-        Column("runs", lambda case: str(case.timing.runs) if case.timing else "–", timed=True, right=True),
+        Column("time", lambda case: _mean(case.timing), _timing, right=True),
+        Column("best", lambda case: format_time(case.timing and case.timing.best), _timing, right=True),
+        Column("runs", lambda case: str(case.timing.runs) if case.timing else "–", _timing, right=True),
+        Column("exposed", lambda case: format_time(case.exposed_median_ns), _exposed, right=True),
+        Column("floor", lambda case: format_time(case.floor and case.floor.floor_ns), _floor, right=True),
+        Column("of floor", lambda case: percent(case.floor_share), _floor, right=True),
         Column("note", _note),
     ]
-    timed = any(case.timing is not None for case in evaluation.cases)
-    return [column for column in columns if timed or not column.timed]
+    return [column for column in columns if any(column.figure(case) is not None for case in evaluation.cases)]
+
+
+def _timing(case: CaseResult) -> object:
+    return case.timing
+
+
+def _exposed(case: CaseResult) -> object:
+    return case.exposed_median_ns
+
+
+def _floor(case: CaseResult) -> object:
+    return case.floor
 
 
 def _mean(timing: Statistics | None) -> str:

@@ -95,4 +95,5 @@ def _profilers() -> Capability:
     found = [path for name in ("ncu", "rocprofv3") if (path := shutil.which(name))]
     if found:
         return Capability("profilers", "yes", ", ".join(found))
-    return Capability("profilers", "no", "no ncu or rocprofv3", "`harness eval --mode profile` uses torch's own")
+    advice = "`harness eval --mode profile` uses torch's own; counters need ncu (CUDA toolkit) or rocprofv3 (ROCm)"
+    return Capability("profilers", "no", "no ncu or rocprofv3", advice)

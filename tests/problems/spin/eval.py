@@ -1,0 +1,1 @@
+"""The evaluator of this problem is the harness itself."""
