@@ -8,6 +8,7 @@
     ├── BrokenSubmission        a submission or variant file cannot be used as it is
     ├── CannotMerge             the merge would change what a variant means
     ├── MissingCapability       this machine lacks a device, package or compiler
+    ├── RecordsProblem          records.sqlite cannot be opened, written or read (harness.records.store)
     ├── WorkerFailed            the child that runs a submission died or broke the protocol (exit code 1)
     │   ├── SubmissionError     the submission raised (harness.evaluation.child)
     │   └── DeadlinePassed      it did not answer in time (harness.evaluation.protocol)

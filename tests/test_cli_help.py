@@ -20,6 +20,9 @@ OPTIONS = {
     "candidates": "--verify --no-verify --device --problem --json",
     "ab": "--shapes --blocks --processes --delta --seed --device --problem --json",
     "variants": "--problem --json",
+    "pick": "--target --apply --problem --json",
+    "history": "--shape --limit --problem --json",
+    "records": "export import",
     "new": "--from --problem",
     "doctor": "--json",
 }

@@ -46,6 +46,7 @@ def command(
     from harness.errors import MissingCapability, UnknownName
     from harness.evaluation.arms import arms_opener
     from harness.problem.problem import open_problem
+    from harness.records.recorder import recording
     from harness.targets.device_clocks import read_device_clocks
     from harness.targets.machine import open_machine
     from harness.targets.provenance import provenance
@@ -67,8 +68,12 @@ def command(
     plan = Plan(tuple(shape.label for shape in both), blocks=blocks, processes=processes, seed=seed)
     opener = arms_opener(problem, first, second, machine, CLEAR_BYTES, seed)
     clocks_before = read_device_clocks(machine)
-    with step_progress(output.errors, "blocks") as on_block:
+    with (
+        recording(problem, machine, "ab", output.say, options={"seed": seed}) as recorder,
+        step_progress(output.errors, "blocks") as on_block,
+    ):
         comparison = compare(a, b, plan, opener, delta=delta, on_block=on_block)
+        recorder.comparison(first, second, comparison)
     origin = provenance(machine, problem.root, clocks_before)
     print_provenance(origin, seed, output.console)
     print_comparison(comparison, output.console)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ def command(
     from harness.cli.progress import label_progress
     from harness.evaluation.check import check_file, choose_probes
     from harness.problem.problem import open_problem
+    from harness.records.recorder import recording
     from harness.targets.machine import open_machine
 
     output = Output(json_target)
@@ -65,7 +67,11 @@ def command(
     machine = open_machine(device)
     results = []
     for variant, its_shapes in zip(variants, chosen, strict=True):
-        with label_progress(output.errors) as listener:
+        options = {"probes": list(probe_names) or None, "seed": seed, "kv": kv, "rounding": rounding}
+        with (
+            recording(problem, machine, "check", output.say, options=options) as recorder,
+            label_progress(output.errors) as listener,
+        ):
             result = check_file(
                 problem,
                 variant,
@@ -76,6 +82,7 @@ def command(
                 declaration=declaration_of(kv, rounding),
                 seed=seed,
                 listener=listener,
+                finished=partial(recorder.shape, variant),
             )
         _print(output, result)
         results.append(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from harness.cli.options import (
     shapes_option,
 )
 from harness.cli.output import Output, check_writable, write_file
+
+if TYPE_CHECKING:
+    from harness.evaluation.result import CaseResult
 
 
 @click.command("eval", short_help="Evaluate a submission or a variant on this machine.")
@@ -76,9 +80,11 @@ def command(
     from harness.cli.progress import case_progress
     from harness.evaluation.evaluate import Request, evaluate
     from harness.problem.problem import open_problem
+    from harness.records.recorder import recording
     from harness.report.json_report import evaluation_json
     from harness.report.platform_text import platform_text
     from harness.report.tables import print_evaluation
+    from harness.targets.machine import open_machine
 
     output = Output(json_target)
     if profiler != "torch" and mode != "profile":
@@ -97,8 +103,19 @@ def command(
         clear_bytes=clear_bytes(clear),
         profiler=profiler,
     )
-    with case_progress(output.errors) as listener:
-        evaluation = evaluate(problem, variant, request, listener=listener)
+    machine = open_machine(device)
+    options = {"clear": clear, "seed": seed, "limit_s": limit, "kv": kv, "rounding": rounding}
+    with (
+        recording(problem, machine, "eval", output.say, mode, options) as recorder,
+        case_progress(output.errors) as shown,
+    ):
+
+        def listen(index: int, count: int, result: CaseResult | None, label: str) -> None:
+            shown(index, count, result, label)
+            if result is not None:
+                recorder.case(variant, result, label)
+
+        evaluation = evaluate(problem, variant, request, machine=machine, listener=listen)
     print_evaluation(output.console, evaluation)
     if report_file is not None:
         write_file(Path(report_file), platform_text(evaluation))

@@ -21,6 +21,9 @@ COMMANDS = {
     "candidates": "harness.cli.candidates",
     "ab": "harness.cli.ab",
     "variants": "harness.cli.variants",
+    "pick": "harness.cli.pick",
+    "history": "harness.cli.history",
+    "records": "harness.cli.records",
     "new": "harness.cli.new",
     "doctor": "harness.cli.doctor",
 }

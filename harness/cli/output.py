@@ -31,6 +31,10 @@ class Output:
         self.console = Console(file=file, width=None if file.isatty() else _PLAIN_WIDTH, highlight=False)
         self.errors = Console(stderr=True, highlight=False)
 
+    def say(self, line: str) -> None:
+        """A line for the user beside the results, on standard error."""
+        self.errors.print(line, markup=False, soft_wrap=True)
+
     def json(self, value: Any) -> None:
         """Write the result where `--json` says; nothing without it. Raises FileProblem."""
         if self._json_target is None:

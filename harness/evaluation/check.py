@@ -92,13 +92,14 @@ def check_file(
     other_shapes: Sequence[Shape] = (),
     until_first_failure: bool = False,
     listener: Callable[[str, str], None] = lambda shape, step: None,
+    finished: Callable[[ShapeCheck], None] = lambda shape: None,
 ) -> FileCheck:
     """Run the verdicts and probes on `shapes`. seed: a first seed for a repeatable check; None draws one.
 
     other_shapes: shapes that are not checked, for the probe that needs another one. until_first_failure: leave out
     the probes after the first thing that fails, for a caller who only asks whether the file is to be believed.
-    listener(label, step) is called before each step, from any thread. Raises BrokenSubmission for a declaration that
-    the problem cannot read; what the submission does is in the result.
+    listener(label, step) is called before each step and finished(result) after each shape, from any thread. Raises
+    BrokenSubmission for a declaration that the problem cannot read; what the submission does is in the result.
     """
     Referee(problem, variant, machine, declaration).load()
     with run_folder(problem, variant) as folder, _at_once(machine, len(shapes)) as pool:
@@ -108,7 +109,9 @@ def check_file(
             referee = Referee(problem, variant, machine, declaration)
             seeds = _seeds(None if seed is None else f"{seed}, {shape.label}")
             check = _ShapeRun(referee, variant, machine, folder, shape, others, seeds, listener)
-            return check.run(probes, until_first_failure)
+            result = check.run(probes, until_first_failure)
+            finished(result)
+            return result
 
         results = list(pool.map(run, shapes))
     return FileCheck(str(variant.path), variant.source_hash, machine, tuple(results), _notes(machine, results))

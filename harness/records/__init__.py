@@ -1,0 +1,1 @@
+"""Every measurement that was made here, kept in one SQLite file beside the problem."""
