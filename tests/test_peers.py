@@ -1,7 +1,7 @@
 """Public kernels as submissions: what runs here is right, what does not is named, and their layouts are right.
 
-The packages of tests/peer_packages stand in for the real ones: the same signatures and checks, in plain torch. They show
-that an adapter hands over pages, lengths and scales as the package wants them, and nothing about the real kernels.
+The packages of tests/peer_packages stand in for the real ones: the same signatures and checks, in plain torch. They
+show that an adapter hands over pages, lengths and scales as the package wants them, and nothing about real kernels.
 """
 
 from __future__ import annotations

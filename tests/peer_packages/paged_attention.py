@@ -1,10 +1,10 @@
-"""What a paged MLA decode computes, from its page table: the arithmetic behind the stand-ins for the peers' packages."""
+"""What a paged MLA decode computes from its page table: the arithmetic of the stand-ins for the peers' packages."""
 
 import torch
 
 
 def attend(q, pages, table, lengths, scale):
-    """q (batch, heads, 576), pages (n, page, 576), table (batch, m) int32, lengths (batch,): (batch, heads, 512) float32."""
+    """q (batch, heads, 576), pages (n, page, 576), table (batch, m) and lengths (batch,) int32: (batch, heads, 512)."""
     assert table.dtype == torch.int32
     assert lengths.dtype == torch.int32
     out = torch.empty((q.shape[0], q.shape[1], 512))

@@ -1,5 +1,7 @@
 """FlashInfer's MLA wrapper with its signatures, in plain torch."""
 
+from itertools import pairwise
+
 import torch
 from paged_attention import attend
 
@@ -16,7 +18,7 @@ class BatchMLAPagedAttentionWrapper:
         assert qo_indptr.diff().eq(1).all()
         assert q_data_type == kv_data_type == torch.bfloat16
         bounds = kv_indptr.tolist()
-        rows = [kv_indices[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+        rows = [kv_indices[begin:end] for begin, end in pairwise(bounds)]
         self._plan = (torch.stack(rows), kv_len_arr, page_size, sm_scale)
 
     def run(self, q_nope, q_pe, ckv_cache, kpe_cache):
