@@ -13,7 +13,7 @@ HARNESS := $(BIN)/harness
 READY   := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup submit candidates eval check ab test test-gpu lint clean
+.PHONY: help setup submit candidates eval check ab peers test test-gpu lint clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ check: $(READY) ## Both verdicts on a file, no timing [FILE=… SHAPES=…]
 
 ab: $(READY) ## Compare two variants on this machine's GPU [A=… B=… SHAPES=…]
 	@$(HARNESS) ab $(A) $(B) $(if $(SHAPES),--shapes $(SHAPES))
+
+peers: $(READY) ## Time public MLA kernels on the same inputs, where they are installed [FILE=… SHAPES=…]
+	@$(BIN)/python -m bench.peers.run $(FILE) $(if $(SHAPES),--shapes $(SHAPES))
 
 test: $(READY) ## Run the tests (no GPU needed)
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 from report_record import CPU, ONE_RUN, SPEC_1, TIMING, evaluation, failed, passed
 
@@ -30,6 +31,11 @@ def test_the_keys_are_the_documented_ones_and_each_is_in_the_docstring():
     assert list(document) == KEYS
     assert list(document["cases"][0]) == CASE_KEYS
     assert all(f"`{key}`" in json_report.__doc__ for key in [*document, *CASE_KEYS])
+
+
+def test_every_key_is_in_the_page_on_measuring():
+    page = (Path(__file__).parents[1] / "docs" / "measuring.md").read_text(encoding="utf-8")
+    assert not {key for key in [*KEYS, *CASE_KEYS] if f"`{key}`" not in page}
 
 
 def test_a_timed_case_has_its_figures_in_nanoseconds():

@@ -75,11 +75,17 @@ def _terminate(number: int, frame: object) -> None:
     raise Terminated
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command; returns the exit code and never raises."""
+def run(arguments: list[str], command: click.Command = cli) -> int:
+    """Run one command; returns the exit code and never raises.
+
+    command: another one that is to end as these do, in place of the group that finds a command by its name.
+    """
     debug = "--debug" in arguments
     try:
-        code = cli.main(args=arguments or ["--help"], prog_name="harness", standalone_mode=False)
+        if command is cli:
+            code = cli.main(args=arguments or ["--help"], prog_name="harness", standalone_mode=False)
+        else:
+            code = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from harness.compare.verdict import SIGNIFICANCE
 
 # Fewer than a real comparison takes: enough to tell p from 0.05, and five times as fast.
 RESAMPLES = 1999
+_PLAIN_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def _share(hits: Iterable[bool]) -> float:
 @click.option("--trials", default=400, show_default=True, type=click.IntRange(min=1), help="Comparisons per row.")
 def main(trials: int) -> None:
     """Simulate comparisons of equal kernels, and of kernels that differ by twice what the run says it can see."""
-    console = Console()
+    # A file or a pipe is no narrower than the table.
+    console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     table = Table(box=box.SIMPLE_HEAD, title=f"{trials} trials a row", title_justify="left")
     table.add_column("equal kernels", no_wrap=True)
     for name in ("processes", "wrong", "SAME", "UNDECIDED", "p < 5 %", "covered", "sees from", "power at twice"):
