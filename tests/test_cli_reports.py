@@ -18,6 +18,7 @@ from harness.evaluation import check as check_module
 from harness.evaluation import evaluate as evaluate_module
 from harness.evaluation import merge_check
 from harness.problem.variant import read_variant
+from harness.targets import machine as machine_module
 
 TIMING_KEYS = ("runs", "mean", "std", "err", "best", "worst")
 
@@ -65,7 +66,7 @@ def test_eval_reports_every_case_without_timings_on_the_cpu(in_process, document
 
 
 def test_eval_reports_figures_in_nanoseconds_on_a_gpu(in_process, document, monkeypatch):
-    monkeypatch.setattr(evaluate_module, "open_machine", lambda device: FAKE_GPU)
+    monkeypatch.setattr(machine_module, "open_machine", lambda device: FAKE_GPU)
     code, found, _ = document("eval", "any_rows", "--mode", "leaderboard", "--shapes", "S1")
     (case,) = found["cases"]
     assert (code, found["device"], found["score_ns"]) == (0, "cuda", None)
@@ -106,7 +107,7 @@ def test_a_seed_is_the_platforms_secret_one(in_process, document, monkeypatch):
 @pytest.mark.parametrize(("text", "clear"), [(None, 8 << 30), ("official", None), ("512000000", 512_000_000)])
 def test_the_clear_is_what_the_option_says(in_process, document, monkeypatch, text, clear):
     clears = []
-    monkeypatch.setattr(evaluate_module, "open_machine", lambda device: FAKE_GPU)
+    monkeypatch.setattr(machine_module, "open_machine", lambda device: FAKE_GPU)
     monkeypatch.setattr(evaluate_module, "free_memory", lambda: 141 << 30)
     plain = InProcess.time
 
@@ -226,11 +227,11 @@ def test_variants_lists_the_candidates_and_where_they_win(document):
         "variants": [
             {
                 "name": "any_rows", "shapes": "any", "targets": ["portable"], "kv": None, "rounding": None,
-                "winner_of": ["portable S3 fallback"],
+                "last_verdict": None, "best": [], "winner_of": ["portable S3 fallback"],
             },
             {
                 "name": "narrow_rows", "shapes": ["4x8", "16x8"], "targets": ["portable"], "kv": None,
-                "rounding": None, "winner_of": ["portable S1 S2"],
+                "rounding": None, "last_verdict": None, "best": [], "winner_of": ["portable S1 S2"],
             },
         ]
     }  # fmt: skip
