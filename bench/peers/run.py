@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,10 @@ from harness.cli.eval import clear_bytes
 from harness.cli.main import run
 from harness.cli.options import device_option, json_option, nearest_problem, problem_option, shapes_option
 from harness.cli.output import Output
+
+if TYPE_CHECKING:
+    from harness.evaluation.evaluate import CaseListener
+    from harness.evaluation.result import CaseResult
 
 
 @click.command("peers")
@@ -39,18 +44,29 @@ def command(
     from bench.peers.table import peers_json, print_peers
     from harness.cli.progress import case_progress
     from harness.problem.problem import open_problem
+    from harness.records.recorder import recording
     from harness.targets.machine import open_machine
 
     output = Output(json_target)
     problem, machine = open_problem(nearest_problem(problem_root)), open_machine(device)
     own = [Peer(variant.name, variant) for variant in map(problem.variant, files)]
-    with case_progress(output.errors) as listen:
+    chosen = {peer.name: peer for peer in (*own, *peers())}
+    # One run for all of them, so that the report can set each beside the others of the same run.
+    options = {"clear": clear, "limit_s": limit, "peers": True}
+    with (
+        recording(problem, machine, "eval", output.say, "benchmark", options) as recorder,
+        case_progress(output.errors) as shown,
+    ):
 
-        def listener(name: str):
-            return lambda index, count, result, label: listen(index, count, result, f"{name} {label}")
+        def listener(name: str) -> CaseListener:
+            def listen(index: int, count: int, result: CaseResult | None, label: str) -> None:
+                shown(index, count, result, f"{name} {label}")
+                if result is not None:
+                    recorder.case(chosen[name].variant, result, label)
 
-        chosen = [*own, *peers()]
-        results = list(measure(problem, chosen, machine, shapes, clear_bytes(clear), limit, listener))
+            return listen
+
+        results = list(measure(problem, list(chosen.values()), machine, shapes, clear_bytes(clear), limit, listener))
     print_peers(output.console, results)
     output.json(peers_json(results))
     return 0 if all(result.passed for result in results) else 1
