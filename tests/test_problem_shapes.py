@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -138,3 +139,17 @@ def test_a_module_comes_from_where_task_yml_says(affine, tmp_path):
     elsewhere.write_text("MARK = 'elsewhere'\n")
     task = replace(affine.task, files={**affine.task.files, "reference.py": elsewhere})
     assert Problem(affine.root, task).load_module("reference").MARK == "elsewhere"
+
+
+def test_two_problems_in_one_process_keep_their_modules_apart(tmp_path):
+    roots = []
+    for name in ("first", "second"):
+        root = tmp_path / name
+        root.mkdir()
+        (root / "task.yml").write_text((Path(__file__).parent / "problems" / "affine" / "task.yml").read_text())
+        (root / "reference.py").write_text(f"NAME = {name!r}\n")
+        (root / "truth.py").write_text("from reference import NAME\n")
+        roots.append(open_problem(root))
+    for problem in (*roots, *roots):
+        assert problem.root.name == problem.load_module("truth").NAME
+        assert problem.root.name == problem.load_module("reference").NAME

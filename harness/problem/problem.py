@@ -104,8 +104,7 @@ class Problem:
             return loaded
         if not path.is_file():
             raise FileProblem.missing(path, f"the problem folder needs {name}.py")
-        if str(self.root) not in sys.path:
-            sys.path.insert(0, str(self.root))
+        _make_room_for(self.root)
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -116,6 +115,24 @@ class Problem:
             sys.modules.pop(name, None)
             raise BrokenTask(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
         return module
+
+
+# The folder whose modules this process has imported: problems name theirs alike (reference, task, utils).
+_importing_from: list[Path] = []
+
+
+def _make_room_for(root: Path) -> None:
+    """Put `root` first on the path, and forget the modules of a problem folder that was imported from before it."""
+    for other in [each for each in _importing_from if each != root]:
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file and Path(file).parent == other:
+                del sys.modules[name]
+        while str(other) in sys.path:
+            sys.path.remove(str(other))
+    _importing_from[:] = [root]
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
 
 
 def open_problem(root: Path) -> Problem:
