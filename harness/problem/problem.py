@@ -109,6 +109,7 @@ class Problem:
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
+        _imported[name] = self.root
         try:
             spec.loader.exec_module(module)
         except Exception as error:
@@ -117,20 +118,21 @@ class Problem:
         return module
 
 
-# The folder whose modules this process has imported: problems name theirs alike (reference, task, utils).
-_importing_from: list[Path] = []
+# What this process has imported by `load_module`, name → folder: problems name their modules alike.
+_imported: dict[str, Path] = {}
 
 
 def _make_room_for(root: Path) -> None:
-    """Put `root` first on the path, and forget the modules of a problem folder that was imported from before it."""
-    for other in [each for each in _importing_from if each != root]:
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file and Path(file).parent == other:
-                del sys.modules[name]
-        while str(other) in sys.path:
-            sys.path.remove(str(other))
-    _importing_from[:] = [root]
+    """Put `root` first on the path, and forget what was imported from other problem folders."""
+    others = {folder for folder in _imported.values() if folder != root}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if _imported.get(name, root) != root or (file and Path(file).parent in others):
+            del sys.modules[name]
+            _imported.pop(name, None)
+    for folder in map(str, others):
+        while folder in sys.path:
+            sys.path.remove(folder)
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
 
