@@ -13,7 +13,7 @@ HARNESS := $(BIN)/harness
 READY   := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup submit candidates eval check ab peers test test-gpu lint clean
+.PHONY: help setup submit candidates pick report eval check ab peers test test-gpu lint clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,12 @@ test: $(READY) ## Run the tests (no GPU needed)
 
 test-gpu: $(READY) ## Run the tests that need a GPU
 	@$(BIN)/python -m pytest -m gpu
+
+pick: $(READY) ## Propose winners from the records [TARGET=…]
+	@$(HARNESS) pick $(if $(filter-out undefined default,$(origin TARGET)),--target $(TARGET))
+
+report: $(READY) ## The records as one HTML file, build/report.html
+	@$(HARNESS) report
 
 lint: $(READY) ## The platform's source rules on submission.py and every variant
 	@$(HARNESS) lint submission.py variants/*.py

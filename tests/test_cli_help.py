@@ -22,6 +22,7 @@ OPTIONS = {
     "variants": "--problem --json",
     "pick": "--target --apply --problem --json",
     "history": "--shape --limit --problem --json",
+    "report": "--output --problem",
     "records": "export import",
     "new": "--from --problem",
     "doctor": "--json",

@@ -23,6 +23,7 @@ COMMANDS = {
     "variants": "harness.cli.variants",
     "pick": "harness.cli.pick",
     "history": "harness.cli.history",
+    "report": "harness.cli.report",
     "records": "harness.cli.records",
     "new": "harness.cli.new",
     "doctor": "harness.cli.doctor",
