@@ -58,7 +58,7 @@ test-gpu: $(READY) ## Run the tests that need a GPU
 	@$(BIN)/python -m pytest -m gpu
 
 pick: $(READY) ## Propose winners from the records [TARGET=…]
-	@$(HARNESS) pick $(if $(filter-out undefined default,$(origin TARGET)),--target $(TARGET))
+	@$(HARNESS) pick $(if $(findstring command,$(origin TARGET)),--target $(TARGET))
 
 report: $(READY) ## The records as one HTML file, build/report.html
 	@$(HARNESS) report
