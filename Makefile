@@ -13,7 +13,7 @@ HARNESS := $(BIN)/harness
 READY   := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup submit candidates pick report eval check ab peers test test-gpu lint clean
+.PHONY: help setup submit candidates inspect pick report eval check ab peers test test-gpu lint clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,6 +62,9 @@ pick: $(READY) ## Propose winners from the records [TARGET=…]
 
 report: $(READY) ## The records as one HTML file, build/report.html
 	@$(HARNESS) report
+
+inspect: $(READY) ## What a file's kernels compile to, without the GPU [FILE=… TARGET=gfx950|sm_90]
+	@$(HARNESS) inspect $(FILE) --target $(TARGET)
 
 lint: $(READY) ## The platform's source rules on submission.py and every variant
 	@$(HARNESS) lint submission.py variants/*.py

@@ -44,7 +44,7 @@ def refused(capsys):
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(refused):
-    assert refused("evaluate").startswith("unknown command 'evaluate' (accepted: eval, check, lint, build, ")
+    assert refused("evaluate").startswith("unknown command 'evaluate' (accepted: eval, check, lint, inspect, build, ")
     assert refused("biuld").endswith("did you mean build?")
 
 

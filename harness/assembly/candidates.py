@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -72,6 +72,14 @@ def read_candidates(problem: Problem) -> list[Candidate]:
     except (OSError, UnicodeDecodeError) as error:
         raise BrokenWinners(f"variants/{FILE}: cannot be read: {error}") from None
     return [_candidate(name, table, problem) for name, table in raw.items()]
+
+
+def with_lines(built: Built, lines: Sequence[str]) -> Built:
+    """The same file with more lines at the end of its header."""
+    source = built.assembly.source.splitlines(keepends=True)
+    end = len(list(takewhile(lambda line: line.startswith("#"), source)))
+    text = "".join([*source[:end], *(f"# {line}\n" for line in lines), *source[end:]])
+    return replace(built, assembly=replace(built.assembly, source=text, bytes=len(text.encode())))
 
 
 def build_candidate(problem: Problem, winners: Winners, candidate: Candidate) -> Built:

@@ -13,24 +13,33 @@ from harness.cli.output import Output, check_writable, write_file
 from harness.errors import BrokenWinners, UnknownName
 
 if TYPE_CHECKING:
+    from harness.assembly.candidates import Built
     from harness.evaluation.merge_check import MergedShape
+    from harness.problem.problem import Problem
 
 
 @click.command("candidates", short_help="Submissions to try on the leaderboard, one file each.")
 @click.argument("names", nargs=-1)
 @click.option("--verify/--no-verify", default=True, show_default=True, help="Run each file against its parts.")
+@click.option("--inspect/--no-inspect", default=True, show_default=True, help="Write what it compiles to above it.")
 @device_option
 @problem_option
 @json_option
 def command(
-    names: tuple[str, ...], verify: bool, device: str, problem_root: Path | None, json_target: str | None
+    names: tuple[str, ...],
+    verify: bool,
+    inspect: bool,
+    device: str,
+    problem_root: Path | None,
+    json_target: str | None,
 ) -> int:
     """Merge the submissions of variants/candidates.toml into build/candidates/NAME.py; all of them, or NAMES.
 
-    Each is an alternative for every shape. The leaderboard reports each shape's time, so one upload measures one
-    alternative of all of them. A file that breaks a platform rule or fails a verdict is not written.
+    Each is an alternative for every shape, with what its kernels compile to in its header. The leaderboard reports
+    each shape's time, so one upload measures one alternative of all of them. A file that breaks a platform rule or
+    fails a verdict is not written.
     """
-    from harness.assembly.candidates import FILE, build_candidate, candidates_folder, read_candidates
+    from harness.assembly.candidates import FILE, build_candidate, read_candidates, with_lines
     from harness.assembly.winners import read_winners
     from harness.problem.problem import open_problem
 
@@ -47,7 +56,9 @@ def command(
     good = True
     for name in names or known:
         built = build_candidate(problem, winners, known[name])
-        path = candidates_folder(problem) / f"{name}.py"
+        if inspect:
+            built = with_lines(built, _inspected(problem, built))
+        path = candidates_path(problem, built)
         check_writable(path)
         merged = parse_merged(built.assembly, path)
         passed = passes_lint(output, built.assembly, path)
@@ -62,3 +73,26 @@ def command(
         good = good and passed
     output.json({"candidates": documents})
     return 0 if good else 1
+
+
+def _inspected(problem: Problem, built: Built) -> list[str]:
+    """A line for each kernel of the file on its target; none where the target cannot be compiled for."""
+    from harness.inspection.inspect import TARGETS, inspect_file
+    from harness.inspection.summary import header_lines
+    from harness.problem.variant import Variant
+
+    target = built.candidate.target
+    if target not in TARGETS:
+        return []
+    variant = Variant(candidates_path(problem, built), built.assembly.source, {})
+    names = {shape.label: shape.name for shape in problem.shapes}
+    shapes = [shape for shape in problem.shapes if shape.label in built.candidate.shapes]
+    found = inspect_file(problem, variant, target, shapes)
+    return [f"Compiled for {target} by Triton {found.triton}, not run:", *header_lines(found, names)]
+
+
+def candidates_path(problem: Problem, built: Built) -> Path:
+    """The file of a candidate."""
+    from harness.assembly.candidates import candidates_folder
+
+    return candidates_folder(problem) / f"{built.candidate.name}.py"

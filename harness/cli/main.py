@@ -17,6 +17,7 @@ COMMANDS = {
     "eval": "harness.cli.eval",
     "check": "harness.cli.check",
     "lint": "harness.cli.lint",
+    "inspect": "harness.cli.inspect",
     "build": "harness.cli.build",
     "candidates": "harness.cli.candidates",
     "ab": "harness.cli.ab",

@@ -33,6 +33,9 @@ _CHILD_MODULES = (
     "evaluation/shared_memory.py",
     "evaluation/shield.py",
     "evaluation/worker.py",
+    "inspection/__init__.py",
+    "inspection/driver.py",
+    "inspection/pretence.py",
 )
 
 

@@ -1,0 +1,198 @@
+"""Inspects a file: every kernel that it launches on a target, compiled as it would be there, and what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import MissingCapability, UnknownName, WorkerFailed
+from harness.evaluation.child import child_environment
+from harness.evaluation.process_tree import end_tree
+from harness.evaluation.run_folder import RunFolder, run_folder
+from harness.inspection.facts import Facts, amd_facts, nvidia_facts
+from harness.inspection.occupancy import Occupancy
+from harness.problem.problem import Problem, Shape
+from harness.problem.variant import Variant
+from harness.targets.machine import package_version
+
+TARGETS = ("gfx950", "sm_90")
+# Compiling takes a second or two a kernel; a submission that does not come to an end is stopped.
+LIMIT_S = 600.0
+_CACHE_VERSION = 1
+_CHILDREN = 2
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. grid: programs in each dimension; scalars: the numbers among its arguments."""
+
+    shape: str
+    grid: tuple[int, ...]
+    scalars: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One kernel at one set of constants. line: where its source begins in the file, where Triton says it."""
+
+    name: str
+    line: int | None
+    constants: Mapping[str, Any]
+    warps: int
+    stages: int
+    facts: Facts
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One file on one target. failures: shape label ('' for the import) → why nothing was found out about it.
+
+    stand_in: the file calls aiter, whose own kernels are not inspected.
+    """
+
+    file: str
+    target: str
+    triton: str
+    kernels: tuple[KernelReport, ...]
+    failures: Mapping[str, str]
+    stand_in: bool
+
+    @property
+    def passed(self) -> bool:
+        """Every shape was inspected and every kernel fits."""
+        return not self.failures and not any(kernel.facts.problems for kernel in self.kernels)
+
+
+def inspect_file(problem: Problem, variant: Variant, target: str, shapes: Sequence[Shape]) -> Inspection:
+    """What `variant` launches for these shapes on `target`; kept by source, shapes, target and Triton's version.
+
+    Runs the file in child processes where Triton compiles instead of launching and the device asked for seems to be
+    there; no kernel runs. Raises UnknownName for a target that is not known, MissingCapability without Triton,
+    BrokenTask where the problem's inputs cannot be described, WorkerFailed where the child does not come to an end.
+    """
+    if target not in TARGETS:
+        raise UnknownName("target", target, TARGETS)
+    triton = package_version("triton")
+    if triton is None:
+        raise MissingCapability(
+            "inspect compiles with Triton, which is not installed; make setup, or pip install triton"
+        )
+    kept = problem.root / ".harness" / "inspected" / f"{_key(variant, target, triton, shapes)}.json"
+    answer = _read(kept)
+    if answer is None:
+        answer = _answer(problem, variant, target, shapes)
+        _write(kept, answer)
+    return _inspection(variant, target, triton, answer)
+
+
+def _key(variant: Variant, target: str, triton: str, shapes: Sequence[Shape]) -> str:
+    specs = [shape.case.spec for shape in shapes]
+    text = json.dumps([_CACHE_VERSION, variant.source_hash, target, triton, specs])
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _answer(problem: Problem, variant: Variant, target: str, shapes: Sequence[Shape]) -> dict[str, Any]:
+    """The kernels' facts, launches and failures, from two children that share the shapes."""
+    from harness.inspection.inputs import describe_inputs
+
+    described = [{"label": shape.label, **describe_inputs(problem, shape)} for shape in shapes]
+    parts = [part for part in (described[index::_CHILDREN] for index in range(_CHILDREN)) if part]
+    with run_folder(problem, variant) as folder, ThreadPoolExecutor(len(parts)) as pool:
+        found = list(pool.map(lambda part: _run_child(folder, {"target": target, "shapes": part}), parts))
+    kernels = {key: kernel for answer in found for key, kernel in answer["kernels"].items()}
+    facts = amd_facts if target.startswith("gfx") else nvidia_facts
+    for kernel in kernels.values():
+        kernel["facts"] = asdict(facts(kernel))
+        del kernel["assembly"], kernel["cubin"]
+    order = [shape.label for shape in shapes]
+    launches = sorted(
+        (launch for answer in found for launch in answer["launches"]), key=lambda launch: order.index(launch["shape"])
+    )
+    return {
+        "kernels": kernels,
+        "launches": launches,
+        "failures": {label: why for answer in found for label, why in answer["failures"].items()},
+        "stand_in": any(answer.get("stand_in") for answer in found),
+    }
+
+
+def _run_child(folder: RunFolder, request: dict[str, Any]) -> dict[str, Any]:
+    mark = f"SUBMISSION_RUN={secrets.token_hex(8)}"
+    with tempfile.TemporaryDirectory(prefix="harness-inspect-") as name:
+        asked, answered = Path(name) / "request.json", Path(name) / "answer.json"
+        asked.write_text(json.dumps(request))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness.inspection.driver", str(asked), str(answered)],
+            cwd=folder.path,
+            env=child_environment(folder, mark, interpret=False),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            _, said = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise WorkerFailed(f"inspecting did not come to an end in {LIMIT_S:.0f} s") from None
+        finally:
+            end_tree(process.pid, mark)
+            process.wait()
+        if not answered.is_file():
+            last = said.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+            raise WorkerFailed(f"the process that compiles the kernels died: {last[0][:200]}")
+        return json.loads(answered.read_text())
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path: Path, answer: dict[str, Any]) -> None:
+    """Keep an answer where that is possible; a folder that cannot be written costs time and nothing else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            json.dump(answer, file)
+        Path(file.name).replace(path)
+    except OSError:
+        return
+
+
+def _inspection(variant: Variant, target: str, triton: str, answer: dict[str, Any]) -> Inspection:
+    reports = []
+    for key, kernel in answer["kernels"].items():
+        launches = tuple(
+            Launch(launch["shape"], tuple(launch["grid"]), launch["scalars"])
+            for launch in answer["launches"]
+            if launch["kernel"] == key
+        )
+        facts = Facts(
+            **{
+                **kernel["facts"],
+                "occupancy": Occupancy(**kernel["facts"]["occupancy"]),
+                "problems": tuple(kernel["facts"]["problems"]),
+            }
+        )
+        reports.append(
+            KernelReport(
+                kernel["name"], kernel["line"], kernel["constants"], kernel["warps"], kernel["stages"], facts, launches
+            )
+        )
+    order = {launch["kernel"]: place for place, launch in reversed(list(enumerate(answer["launches"])))}
+    places = {id(report): order[key] for report, key in zip(reports, answer["kernels"], strict=True)}
+    reports.sort(key=lambda report: places[id(report)])
+    return Inspection(str(variant.path), target, triton, tuple(reports), answer["failures"], answer["stand_in"])
