@@ -183,8 +183,10 @@ def _described(error: BaseException) -> str:
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith("submission.py")
     ]
     where = f"line {lines[-1]}: " if lines else ""
-    text = str(error).strip().splitlines()
-    return f"{where}{type(error).__name__}: {text[0] if text else ''}"[:400]
+    # A compiler's error shows the source between its place and what is wrong.
+    text = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = text[0] if len(text) == 1 else " … ".join((text[0], text[-1])) if text else ""
+    return f"{where}{type(error).__name__}: {said}"[:400]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,6 +66,10 @@ class AsIfOn(CudaOnCpu):
             "synchronize": lambda device=None: None,
             "empty_cache": lambda: None,
             "mem_get_info": lambda device=None: (properties.total_memory, properties.total_memory),
+            "is_current_stream_capturing": lambda: False,
+            "current_stream": lambda device=None: SimpleNamespace(cuda_stream=0, device=_DEVICE),
+            "device": lambda device: nullcontext(),
+            "device_of": lambda tensor: nullcontext(),
         }
         for name, answer in answers.items():
             setattr(torch.cuda, name, answer)

@@ -1,0 +1,126 @@
+"""The parser of AMDGCN assembly, on planted text, and the rules of occupancy, on published figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.inspection.assembly import parse
+from harness.inspection.occupancy import amd_occupancy, nvidia_occupancy
+
+# Two loops, one inside the other, a branch that leaves early, a place for the debugger, and a comment.
+TEXT = """\
+\t.text
+\t.globl\tplanted
+planted:
+.Lfunc_begin0:
+\t.file\t1 "/src" "kernel.py"
+\t.loc\t1 10 5
+; %bb.0:
+\ts_load_dwordx2 s[0:1], s[4:5], 0x0
+\ts_cbranch_scc1 .LBB0_4
+.Ltmp0:
+\t.loc\t1 12 9 is_stmt 0
+\ts_mov_b32 s2, 0
+.LBB0_1:                                ; =>This Loop Header
+\t.loc\t1 13 9
+\tbuffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen ; a comment: s_endpgm
+\tv_mov_b32_e32 v5, 0
+.LBB0_2:
+\tv_mfma_f32_16x16x128_f8f6f4 a[0:3], v[0:7], v[8:15], a[0:3]
+\ts_cbranch_scc0 .LBB0_2
+\ts_add_i32 s2, s2, 1
+\ts_cbranch_scc0 .LBB0_1
+\tglobal_store_short v[0:1], v2, off
+.LBB0_4:
+\ts_endpgm
+.Lfunc_end0:
+\t.size\tplanted, .Lfunc_end0-planted
+\t.section\t.AMDGPU.csdata
+\t.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: planted
+    .vgpr_count: 16
+    .agpr_count: 4
+    .sgpr_count: 8
+    .vgpr_spill_count: 0
+    .sgpr_spill_count: 0
+    .private_segment_fixed_size: 0
+    .group_segment_fixed_size: 0
+...
+\t.end_amdgpu_metadata
+"""
+
+
+def test_instructions_stand_in_order_with_their_source_lines() -> None:
+    code = parse(TEXT)
+    assert code.name == "planted"
+    found = [(each.mnemonic, each.line) for each in code.instructions]
+    assert found[:4] == [
+        ("s_load_dwordx2", 10), ("s_cbranch_scc1", 10), ("s_mov_b32", 12), ("buffer_load_dwordx4", 13),
+    ]  # fmt: skip
+    assert found[-1] == ("s_endpgm", 13)
+    assert code.metadata["vgpr_count"] == 16
+    assert next(each for each in code.instructions if each.mnemonic.startswith("buffer")).operands == (
+        "v[0:3], v4, s[0:3], 0 offen"
+    )
+
+
+def test_blocks_end_at_branches_and_begin_at_their_targets() -> None:
+    code = parse(TEXT)
+    assert [(block.label, len(block.instructions)) for block in code.blocks] == [
+        ("planted", 2), ("", 1), (".LBB0_1", 2), (".LBB0_2", 2), ("", 2), ("", 1), (".LBB0_4", 1),
+    ]  # fmt: skip
+    assert code.successors == ((6, 1), (2,), (3,), (3, 4), (2, 5), (6,), ())
+
+
+def test_loops_are_found_with_what_is_inside_them_only() -> None:
+    code = parse(TEXT)
+    outer, inner = code.loops
+    assert (outer.blocks, inner.blocks) == (frozenset({2, 3, 4}), frozenset({3}))
+    assert [each.mnemonic for each in code.in_loop(inner)] == ["v_mfma_f32_16x16x128_f8f6f4", "s_cbranch_scc0"]
+    assert "global_store_short" not in [each.mnemonic for each in code.in_loop(outer)]
+
+
+def test_straight_code_has_no_loop() -> None:
+    straight = TEXT.replace("\ts_cbranch_scc0 .LBB0_2\n", "").replace("\ts_cbranch_scc0 .LBB0_1\n", "")
+    assert parse(straight).loops == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no assembly", TEXT.replace("- .name: planted", "- .name: planted\n  - .name: b")]
+)
+def test_text_that_is_not_one_kernel_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected the assembly of one kernel"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("registers", "lds", "waves", "resident", "limit"),
+    [
+        # AMD's table of waves a SIMD by registers, 512 a lane: 64 or fewer give 8, 128 give 4, 256 give 2, above 1.
+        (64, 0, 4, 8, "nothing"), (65, 0, 4, 7, "registers"), (128, 0, 4, 4, "registers"), (129, 0, 4, 3, "registers"),
+        (256, 0, 4, 2, "registers"), (257, 0, 4, 1, "registers"), (512, 0, 4, 1, "registers"),
+        # Two workgroups of 80 KB fill a compute unit's 160 KB; one of 81 KB leaves no room for a second.
+        (32, 80 * 1024, 4, 2, "LDS"), (32, 81 * 1024, 4, 1, "LDS"), (32, 161 * 1024, 4, 0, "LDS"),
+        # A workgroup of 8 waves takes two of a SIMD's places at once: 7 places hold 3 of them.
+        (72, 0, 8, 6, "registers"), (264, 0, 8, 0, "registers"),
+    ],
+)  # fmt: skip
+def test_waves_a_simd(registers: int, lds: int, waves: int, resident: int, limit: str) -> None:
+    found = amd_occupancy(registers, lds, waves)
+    assert (found.resident, found.most, found.limit) == (resident, 8, limit)
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "warps", "resident", "limit"),
+    [
+        # The CUDA occupancy calculator for compute capability 9.0.
+        (32, 0, 8, 64, "nothing"), (33, 0, 8, 48, "registers"), (64, 0, 8, 32, "registers"),
+        (255, 0, 8, 8, "registers"), (128, 0, 4, 16, "registers"), (32, 113 * 1024, 4, 8, "shared memory"),
+        (32, 114 * 1024, 4, 4, "shared memory"), (32, 227 * 1024, 4, 4, "shared memory"), (16, 0, 1, 32, "blocks"),
+    ],
+)  # fmt: skip
+def test_warps_a_multiprocessor(registers: int, shared: int, warps: int, resident: int, limit: str) -> None:
+    found = nvidia_occupancy(registers, shared, warps)
+    assert (found.resident, found.most, found.limit) == (resident, 64, limit)
