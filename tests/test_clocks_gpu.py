@@ -150,9 +150,10 @@ def repeated(cuda) -> list[Evaluation]:
 def test_medians_of_five_runs_agree_within_one_percent(repeated):
     for cases in zip(*(run.cases for run in repeated), strict=True):
         medians = [case.queued_median_ns for case in cases]
-        # Whole runs differ by the device's clocks: 0.2 µs a launch, which is more than 1 % of the smallest shapes.
+        # Child processes differ by a fixed 0.2 to 0.3 µs a launch, empty launches too, at equal clocks: 0.6 µs seen
+        # for the two kernels of the small shapes. What is longer agrees within 1 %.
         spread_ns = max(medians) - min(medians)
-        assert spread_ns < max(0.01 * min(medians), 500), (cases[0].shape, medians)
+        assert spread_ns < max(0.01 * min(medians), 800), (cases[0].shape, medians)
 
 
 @pytest.mark.gpu

