@@ -13,7 +13,7 @@ import torch
 from aiter_stand_in_call import DecodeCall
 
 import harness.aiter_stand_in as stand_in
-from harness.aiter_stand_in import api, checks, fp4_utils, mla, quant
+from harness.aiter_stand_in import api, checks, fp4_utils, mla, modules, quant
 from harness.errors import HarnessError
 
 
@@ -251,3 +251,11 @@ def test_it_needs_nothing_else_of_the_harness() -> None:
     ]
     imported = {line.split()[1] for line in lines if line.startswith(("from harness", "import harness"))}
     assert all(name.startswith("harness.aiter_stand_in") or name == "harness.errors" for name in imported)
+
+
+def test_the_document_names_everything_that_is_offered() -> None:
+    document = (Path(__file__).parents[1] / "docs" / "aiter-stand-in.md").read_text()
+    places = {name for name, module in modules.MODULES.items() if module.__all__}
+    offered = {name for place in places for name in modules.MODULES[place].__all__} - {"StandInError"}
+    missing = [name for name in sorted(places | offered) if f"`{name}`" not in document]
+    assert missing == []

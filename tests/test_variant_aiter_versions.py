@@ -7,6 +7,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -236,3 +237,8 @@ def test_signatures_hidden_behind_registered_operators_are_found(child: Run) -> 
     relative, reached = child(registered_operators)
     assert relative < LIMIT
     assert reached == ["mla_decode_stage1_asm_fwd", "mla_reduce_v1"]
+
+
+def test_the_document_has_each_change_of_a_parameter() -> None:
+    document = (Path(__file__).parents[1] / "docs" / "aiter-variant.md").read_text()
+    assert [date for date in CHANGES if f"| {date} |" not in document] == []
