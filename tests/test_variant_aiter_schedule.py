@@ -147,3 +147,14 @@ def errors_around_a_new_indptr() -> tuple[float, float]:
 def test_its_own_schedule_follows_an_indptr_that_changes_in_place(child: Run) -> None:
     fresh, stale = child(errors_around_a_new_indptr)
     assert fresh < LIMIT < stale
+
+
+def error_at_a_whole_shape(batch: int, length: int) -> float:
+    variant, data = load_variant(), inputs(batch, length)
+    return error(variant.decode_with_aiter(data, variant.OwnSplits(32)), exact(data))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("batch", "length"), [(32, 8192), (64, 8192), (256, 1024)])
+def test_whole_shapes_with_its_own_schedule_on_a_gpu(child: Run, batch: int, length: int) -> None:
+    assert child(error_at_a_whole_shape, batch, length) < LIMIT

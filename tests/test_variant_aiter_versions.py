@@ -125,10 +125,12 @@ def double(name: str, parameters: str) -> Callable:
 
     def called(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
+        for key in (key for key in signature.parameters if key.startswith("dtype_")):
+            assert bound.arguments.get(key) == torch.float8_e4m3fn
         for key, value in bound.arguments.items():
             if key.startswith("dtype_"):
-                assert value == torch.float8_e4m3fn
-            elif key == "num_kv_splits" and name == "mla_reduce_v1":
+                continue
+            if key == "num_kv_splits" and name == "mla_reduce_v1":
                 assert value == 4
             elif key not in known:
                 assert value == signature.parameters[key].default
