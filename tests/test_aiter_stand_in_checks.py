@@ -314,6 +314,15 @@ def test_without_a_schedule_a_sequence_without_keys_is_refused() -> None:
         ({"q": torch.zeros(1, 32, 576)}, "the stand-in knows 16 heads only"),
         ({"o": torch.zeros(1, 16, 512)}, "o is float32, expected bfloat16"),
         ({"work_meta_data": torch.zeros(2, dtype=torch.uint64)}, "reduce_indptr and reduce_partial_map are needed"),
+        (
+            {
+                "work_meta_data": torch.zeros(2, dtype=torch.uint64),
+                "reduce_indptr": offsets([1]),
+                "reduce_partial_map": offsets([1]),
+                "num_kv_splits_indptr": offsets([1]),
+            },
+            "num_kv_splits_indptr with work_meta_data",
+        ),
     ],
 )
 def test_mla_decode_fwd_refuses(changes: dict[str, Any], message: str) -> None:
@@ -331,3 +340,79 @@ def test_mla_decode_fwd_refuses(changes: dict[str, Any], message: str) -> None:
     }
     with pytest.raises(StandInError, match=message):
         mla.mla_decode_fwd(**arguments)
+
+
+def test_the_choice_of_splits_knows_16_query_rows_only() -> None:
+    with pytest.raises(StandInError, match="32 heads with 1 query tokens; the stand-in knows 16 heads with one"):
+        mla.get_meta_param(None, 4, 4096, 32, 1, BF16)
+
+
+def test_the_choice_of_splits_is_aiters() -> None:
+    # By hand from aiter's formula: b·s / (waves · 256) · keys / (keys + 84.1 s), the first largest of s = 1 … 16.
+    assert mla.get_meta_param(None, 64, 64 * 8192, 16, 1, BF16)[0] == 4
+    assert mla.get_meta_param(None, 256, 256 * 1024, 16, 1, BF16)[0] == 1
+    assert mla.get_meta_param(None, 4, 4 * 8192, 16, 1, BF16)[0] == 16
+    # With fp8 queries at most one split for each 128 keys.
+    splits, split_indptr = mla.get_meta_param(16, 2, 2 * 300, 16, 1, FP8)
+    assert (splits, split_indptr.tolist()) == (3, [0, 3, 6])
+
+
+STAGE2_REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
+    "another number of heads": ({"grid": (2, 8)}, r"Mid_O has shape \(2, 4, 16, 512\), expected \(2, 4, 8, 512\)"),
+    "another number of sequences": ({"grid": (3, 16)}, "BATCH_NUM is 2, the grid has 3 sequences"),
+    "an output that is final already": ({"MAYBE_FINAL_OUT": True}, "MAYBE_FINAL_OUT is for other than 16 heads"),
+    "partials of another dtype": ({"Mid_O": torch.zeros(2, 4, 16, 512).half()}, "Mid_O is float16"),
+    "log-sum-exps of another shape": ({"Mid_lse": torch.zeros(2, 4, 16)}, "Mid_lse has shape"),
+    "strides of another tensor": ({"stride_mid_ob": 1}, r"the strides are \(1, "),
+    "two query tokens": ({"qo_indptr": offsets([1, 2])}, "other than one query token a sequence"),
+    "more splits than there are": ({"num_kv_splits_indptr": offsets([4, 5])}, "a sequence has 5 splits; Mid_O holds 4"),
+    "output of another dtype": ({"O": torch.zeros(2, 16, 512)}, "O is float32"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), STAGE2_REFUSALS.values(), ids=STAGE2_REFUSALS.keys())
+def test_the_merge_without_a_schedule_refuses(changes: dict[str, Any], message: str) -> None:
+    lse, output = torch.zeros(2, 4, 16, 1), torch.zeros(2, 16, 512, dtype=BF16)
+    arguments: dict[str, Any] = {
+        "Mid_O": torch.zeros(2, 4, 16, 512),
+        "Mid_lse": lse,
+        "O": output,
+        "qo_indptr": offsets([1, 1]),
+        "kv_indptr": offsets([900, 400]),
+        "num_kv_splits_indptr": offsets([4, 4]),
+        "stride_mid_ob": lse.stride(0),
+        "stride_mid_oh": lse.stride(2),
+        "stride_mid_os": lse.stride(1),
+        "stride_obs": output.stride(0),
+        "stride_oh": output.stride(1),
+        "MAYBE_FINAL_OUT": False,
+        "BATCH_NUM": 2,
+        "BLOCK_DV": 512,
+        "Lv": 512,
+        "mgc": 64,
+        "num_warps": 4,
+        **changes,
+    }
+    grid = arguments.pop("grid", (2, 16))
+    with pytest.raises(StandInError, match=f"_fwd_kernel_stage2_asm: {message}"):
+        mla._fwd_kernel_stage2_asm[grid](**arguments)
+
+
+def test_the_merge_without_a_schedule_is_launched_on_a_grid() -> None:
+    with pytest.raises(StandInError, match=r"launch it as kernel\[batch, heads\]"):
+        mla._fwd_kernel_stage2_asm(
+            *[torch.zeros(1)] * 6, *[1] * 5, MAYBE_FINAL_OUT=False, BATCH_NUM=1, BLOCK_DV=512, Lv=512, mgc=64
+        )
+
+
+def test_splits_that_the_offsets_do_not_count_are_left_out_with_their_keys_as_in_aiter() -> None:
+    # The kernel deals tiles to as many splits as splitData has; the merge takes as many as the offsets say.
+    call = DecodeCall([256], BF16, BF16)
+    call.sm_scale = 0.0
+    output = torch.full_like(call.output, float("nan"))
+    mla.mla_decode_fwd(
+        call.q, call.kv, output, call.qo_indptr, call.kv_indptr, call.pages, call.last_page_lens, 1,
+        sm_scale=call.sm_scale, num_kv_splits=2, num_kv_splits_indptr=offsets([1]),
+    )  # fmt: skip
+    first = call.kv[(torch.arange(256) // 64) % 2 == 0, 0, 0, :512].float().mean(dim=0)
+    assert (output[0].float() - first).abs().max() < 0.01

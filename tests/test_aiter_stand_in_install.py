@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from aiter_stand_in_call import DecodeCall
 
 import harness.aiter_stand_in as stand_in
-from harness.aiter_stand_in import api
+from harness.aiter_stand_in import api, checks, fp4_utils, mla, modules, quant
 from harness.errors import HarnessError
 
 
@@ -97,6 +98,74 @@ def test_what_the_real_package_has_no_module_for_cannot_be_imported_here_either(
             importlib.import_module(name)
 
 
+def test_the_modules_that_submissions_import_from_are_found() -> None:
+    stand_in.install()
+    namespace: dict = {}
+    exec(
+        "import aiter.ops.triton.quant.quant\n"
+        "from aiter.ops.attention import mla_reduce_v1\n"
+        "from aiter.ops.quant import per_tensor_quant_hip\n"
+        "from aiter.ops.triton.quant import dynamic_per_tensor_quant_fp8_i8\n"
+        "from aiter.utility.fp4_utils import dynamic_mxfp4_quant, e8m0_to_f32, mxfp4_to_f32\n"
+        "from aiter.utility import dtypes, fp4_utils\n"
+        "from aiter.jit.utils.chip_info import get_cu_num, get_gfx\n"
+        "from aiter.mla import get_meta_param, _fwd_kernel_stage2_asm\n",
+        namespace,
+    )
+    assert namespace["aiter"].ops.triton.quant.quant.dynamic_per_tensor_quant_fp8_i8
+    assert namespace["dtypes"] is api.dtypes
+    assert (namespace["get_gfx"](), namespace["get_cu_num"]()) == ("gfx950", 256)
+    assert all(stand_in.is_stand_in(module) for name, module in sys.modules.items() if name.startswith("aiter."))
+
+
+def test_a_module_that_it_lacks_is_refused_by_name_with_those_that_it_has() -> None:
+    stand_in.install()
+    for name in ("aiter.fused_moe", "aiter.ops.triton.attention.mla_decode_rope", "aiter.ops.gemm_op_a8w8"):
+        with pytest.raises(ModuleNotFoundError, match=r"the aiter stand-in has no module aiter\..*it offers: aiter, "):
+            importlib.import_module(name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "offered"),
+    [
+        ("aiter.mla", "mla_prefill_fwd", "get_meta_param, mla_decode_fwd"),
+        ("aiter.ops.triton.quant", "dynamic_mxfp4_quant", "dynamic_per_tensor_quant_fp8_i8, static"),
+        ("aiter.utility.fp4_utils", "f32_to_mxfp4", "dynamic_mxfp4_quant, e8m0_to_f32, mxfp4_to_f32"),
+        ("aiter.utility.dtypes", "i64", "bf16, d_dtypes, fp16"),
+        ("aiter.jit", "core", "nothing by itself"),
+    ],
+)
+def test_a_name_that_a_module_lacks_is_refused_by_name(module: str, name: str, offered: str) -> None:
+    stand_in.install()
+    with pytest.raises(AttributeError, match=rf"no '{name}' in {module} \(it offers: {offered}"):
+        getattr(sys.modules[module], name)
+
+
+def test_another_aiter_is_imported_as_usual_after_the_stand_in_was_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in.install()
+    for name in imported_parts():
+        monkeypatch.delitem(sys.modules, name)
+    write_package(tmp_path, "")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    assert importlib.import_module("aiter.part").__file__ == str(tmp_path / "aiter" / "part.py")
+
+
+def test_every_function_that_computes_counts_that_it_was_called() -> None:
+    x = torch.ones(2, 64, dtype=torch.bfloat16)
+    for compute in (
+        lambda: quant.per_tensor_quant(x, quant_dtype=torch.float8_e4m3fn),
+        lambda: fp4_utils.dynamic_mxfp4_quant(x),
+        lambda: DecodeCall([400]).run(),
+        lambda: DecodeCall([400], torch.bfloat16, torch.bfloat16).run_unscheduled(2),
+    ):
+        before = checks.entries()
+        compute()
+        assert checks.entries() > before
+
+
 def test_the_signatures_are_the_pins() -> None:
     stage1 = list(inspect.signature(api.mla_decode_stage1_asm_fwd).parameters)
     assert stage1[:4] == ["Q", "KV", "qo_indptr", "kv_indptr"]
@@ -105,6 +174,26 @@ def test_the_signatures_are_the_pins() -> None:
     metadata = list(inspect.signature(api.get_mla_metadata_v1).parameters)
     assert metadata[6:9] == ["work_metadata_ptrs", "work_info_set", "work_indptr"]
     assert metadata[-3:] == ["intra_batch_mode", "dtype_q", "dtype_kv"]
+    assert list(inspect.signature(mla.get_meta_param).parameters) == [
+        "num_kv_splits", "bs", "total_kv", "nhead", "max_seqlen_q", "dtype",
+    ]  # fmt: skip
+    merge = list(inspect.signature(mla._fwd_kernel_stage2_asm).parameters)
+    assert merge[:6] == ["Mid_O", "Mid_lse", "O", "qo_indptr", "kv_indptr", "num_kv_splits_indptr"]
+    assert merge[11:-1] == ["MAYBE_FINAL_OUT", "BATCH_NUM", "BLOCK_DV", "Lv", "mgc"]
+    rounding = {
+        quant.per_tensor_quant: ["x", "scale", "scale_dtype", "quant_dtype", "dtypeMax"],
+        quant.per_tensor_quant_hip: ["x", "scale", "quant_dtype", "num_rows", "num_rows_factor"],
+        quant.per_tensor_quant_triton: ["x", "scale", "quant_dtype"],
+        quant.dynamic_per_tensor_quant: ["out", "input", "scale"],
+        quant.static_per_tensor_quant: ["out", "input", "scale"],
+        quant.dynamic_per_tensor_quant_fp8_i8: ["qx", "x_in", "scale_out"],
+        quant.static_per_tensor_quant_fp8_i8: ["qx", "x_in", "scale_in"],
+        fp4_utils.dynamic_mxfp4_quant: ["x", "scaling_mode", "shuffle"],
+        fp4_utils.mxfp4_to_f32: ["x"],
+        fp4_utils.e8m0_to_f32: ["scale_e8m0_biased"],
+    }
+    for function, names in rounding.items():
+        assert list(inspect.signature(function).parameters) == names
 
 
 def test_without_a_rocm_torch_there_is_no_real_aiter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -162,3 +251,11 @@ def test_it_needs_nothing_else_of_the_harness() -> None:
     ]
     imported = {line.split()[1] for line in lines if line.startswith(("from harness", "import harness"))}
     assert all(name.startswith("harness.aiter_stand_in") or name == "harness.errors" for name in imported)
+
+
+def test_the_document_names_everything_that_is_offered() -> None:
+    document = (Path(__file__).parents[1] / "docs" / "aiter-stand-in.md").read_text()
+    places = {name for name, module in modules.MODULES.items() if module.__all__}
+    offered = {name for place in places for name in modules.MODULES[place].__all__} - {"StandInError"}
+    missing = [name for name in sorted(places | offered) if f"`{name}`" not in document]
+    assert missing == []

@@ -10,7 +10,7 @@ import pytest
 import torch
 from aiter_stand_in_call import FP8, SM_SCALE, DecodeCall, offsets, relative_error
 
-from harness.aiter_stand_in import attention
+from harness.aiter_stand_in import api, attention
 from harness.aiter_stand_in.api import StandInError
 from harness.aiter_stand_in.rounding import to_bfloat16
 
@@ -138,18 +138,48 @@ def test_a_far_lower_weight_vanishes_from_the_numerator_but_not_from_the_sum() -
     assert call.output[0, 0, 1].item() == 0.0
 
 
-def test_pages_are_taken_as_one_token_so_that_one_key_of_each_page_is_visited() -> None:
-    # What a submission does that passes page_size 2 with an index for each page: lengths counted in pages.
-    call = DecodeCall([400, 400])
-    exact = call.exact([torch.arange(0, 400, 2), torch.arange(400, 800, 2)])
-    paged = call.kv.view(400, 2, 1, 576)
-    call.kv_indptr = offsets([200, 200])
-    call.schedule()
-    call.stage1(KV=paged, kv_page_indices=torch.arange(400, dtype=torch.int32), page_size=2)
+# The machine code of each of these kernels loads the page size and overwrites it with that of one token.
+KERNELS = [(FP8, FP8), (torch.bfloat16, FP8), (torch.bfloat16, torch.bfloat16)]
+
+
+@pytest.mark.parametrize("page", [2, 8])
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(("q", "kv"), KERNELS)
+def test_pages_are_taken_as_one_token_so_that_one_key_of_each_page_is_visited(
+    q: torch.dtype, kv: torch.dtype, fast: bool, page: int
+) -> None:
+    # What a submission does that passes a page size with an index for each page: lengths counted in pages.
+    pages = 200
+    call = DecodeCall([pages * page] * 2, q, kv, fast=fast)
+    first_keys = torch.arange(0, 2 * pages * page, page)
+    visited, every = call.exact(list(first_keys.split(pages))), call.exact()
+    call.kv_indptr = offsets([pages, pages])
+    call.schedule(page_size=page, kv_last_page_lens=torch.full((2,), page, dtype=torch.int32))
+    call.stage1(
+        KV=call.kv.view(2 * pages, page, 1, 576),
+        kv_page_indices=torch.arange(2 * pages, dtype=torch.int32),
+        kv_last_page_lens=torch.full((2,), page, dtype=torch.int32),
+        page_size=page,
+    )
     call.merge()
-    assert relative_error(call.output, exact) < FP8_LIMIT
-    call.kv_indptr = offsets([400, 400])
-    assert relative_error(call.output, call.exact()) > 0.3
+    limit = FP8_LIMIT if q == FP8 else BF16_LIMIT
+    assert relative_error(call.output, visited) < limit
+    assert relative_error(call.output, every) > 0.3
+
+
+@pytest.mark.parametrize("dtype", [FP8, torch.bfloat16])
+def test_without_a_schedule_too_one_key_of_each_page_is_visited(dtype: torch.dtype) -> None:
+    call = DecodeCall([800], dtype, dtype)
+    visited, every = call.exact([torch.arange(0, 800, 4)]), call.exact()
+    call.kv, call.kv_indptr = call.kv.view(200, 4, 1, 576), offsets([200])
+    call.pages = torch.arange(200, dtype=torch.int32)
+    output = torch.full_like(call.output, float("nan"))
+    api.mla.mla_decode_fwd(
+        call.q, call.kv, output, call.qo_indptr, call.kv_indptr, call.pages, call.last_page_lens * 4, 1, page_size=4,
+        sm_scale=call.sm_scale, num_kv_splits=2, q_scale=call.q_scale, kv_scale=call.kv_scale,
+    )  # fmt: skip
+    assert relative_error(output, visited) < (FP8_LIMIT if dtype == FP8 else BF16_LIMIT)
+    assert relative_error(output, every) > 0.3
 
 
 def test_page_indices_may_be_in_any_order() -> None:

@@ -94,7 +94,7 @@ def recording_aiter(seen: list[tuple[str, dict]]) -> ModuleType:
 def scheduled_with(batch: int, length: int) -> dict[str, Any]:
     seen: list[tuple[str, dict]] = []
     variant = load_variant(recording_aiter(seen))
-    plan = variant.PLANS.get((batch, length), variant.PLANS_BY_LENGTH[length])
+    plan = variant.PLANS.get(f"{batch}x{length}", variant.PLANS_BY_LENGTH[length])
     variant.decode_with_aiter(inputs(2, 1024), plan)
     arguments = dict(seen)["get_mla_metadata_v1"]
     names = ("max_split_per_batch", "fast_mode", "kv_granularity", "intra_batch_mode")

@@ -12,16 +12,16 @@ from types import ModuleType
 
 import torch
 
-from harness.aiter_stand_in import api, mla
+from harness.aiter_stand_in import api, modules
 from harness.errors import HarnessError
 
-__all__ = ["NOTICE", "install", "is_stand_in", "real_aiter"]
+__all__ = ["NOTICE", "api", "install", "is_stand_in", "modules", "real_aiter"]
 
 NOTICE = "Results come from a stand-in for aiter in plain torch, not from aiter itself; it is never timed."
 
 
 def install() -> ModuleType:
-    """Make `import aiter` and `import aiter.mla` find the stand-in; returns it. Doing it twice is harmless.
+    """Make imports of aiter and of `modules.MODULES` find the stand-in; returns it. Doing it twice is harmless.
 
     `aiter.dtypes` is an attribute, as in aiter itself, which has no module of that name to import.
     Raises HarnessError where the real aiter is usable, or where another module is already imported as `aiter`.
@@ -33,8 +33,7 @@ def install() -> ModuleType:
         raise HarnessError("aiter is usable on this machine; its stand-in is only for machines without it")
     if present is not None:
         raise HarnessError(f"{present!r} is already imported as aiter; start a fresh process to use its stand-in")
-    sys.modules["aiter"] = api
-    sys.modules["aiter.mla"] = mla
+    modules.register()
     return api
 
 

@@ -8,6 +8,12 @@ from __future__ import annotations
 from harness.aiter_stand_in import dtypes, mla
 from harness.aiter_stand_in.checks import StandInError
 from harness.aiter_stand_in.metadata import get_mla_metadata_info_v1, get_mla_metadata_v1
+from harness.aiter_stand_in.quant import (
+    dynamic_per_tensor_quant,
+    per_tensor_quant,
+    per_tensor_quant_hip,
+    static_per_tensor_quant,
+)
 from harness.aiter_stand_in.reduce import mla_reduce_v1
 from harness.aiter_stand_in.stage1 import mla_decode_stage1_asm_fwd
 
@@ -16,11 +22,15 @@ __version__ = "stand-in for aiter f3be04a12a (plain torch, not aiter)"
 __all__ = [
     "StandInError",
     "dtypes",
+    "dynamic_per_tensor_quant",
     "get_mla_metadata_info_v1",
     "get_mla_metadata_v1",
     "mla",
     "mla_decode_stage1_asm_fwd",
     "mla_reduce_v1",
+    "per_tensor_quant",
+    "per_tensor_quant_hip",
+    "static_per_tensor_quant",
 ]
 
 

@@ -18,6 +18,14 @@ class StandInError(RuntimeError):
     """A call that the real aiter refuses, would misread, or whose numbers are not known here."""
 
 
+_entries = 0
+
+
+def entries() -> int:
+    """How often a function of the stand-in has begun to work on tensors in this process; never falls."""
+    return _entries
+
+
 @dataclass(frozen=True)
 class Checks:
     """The checks of one call; `function` opens each message, `device` is where every tensor must be."""
@@ -27,7 +35,9 @@ class Checks:
 
     @classmethod
     def on_device_of(cls, function: str, name: str, tensor: object) -> Checks:
-        """Checks for a call whose leading tensor decides the device. Raises TypeError, StandInError."""
+        """Checks for a call, which counts; its leading tensor decides the device. Raises TypeError, StandInError."""
+        global _entries
+        _entries += 1
         _require_tensor(function, name, tensor)
         if tensor.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
             raise StandInError(f"{function}: the aiter stand-in cannot run while a graph is captured; call it eagerly")

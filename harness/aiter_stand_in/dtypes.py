@@ -31,3 +31,11 @@ d_dtypes = {
     "i16": i16,
     "i8": i8,
 }
+
+__all__ = sorted(["d_dtypes", *d_dtypes])
+
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(
+        f"the aiter stand-in has no '{name}' in aiter.utility.dtypes (it offers: {', '.join(__all__)})"
+    )

@@ -7,17 +7,14 @@ import torch
 from harness.aiter_stand_in import dtypes
 from harness.aiter_stand_in.checks import Checks
 from harness.aiter_stand_in.reduce import mla_reduce_v1
-from harness.aiter_stand_in.schedule import COMPUTE_UNITS
 from harness.aiter_stand_in.stage1 import HEADS, UNSCHEDULED_TILE_ROWS, mla_decode_stage1_asm_fwd
+from harness.aiter_stand_in.stage2 import Stage2Kernel, get_meta_param
 
 __harness_stand_in__ = True
 
-# What one more split costs, in keys, in aiter's choice of their number (aiter/mla.py, get_meta_param).
-SPLIT_OVERHEAD = 84.1
-MOST_SPLITS = 16
+_fwd_kernel_stage2_asm = Stage2Kernel()
 
-# With fp8 queries no sequence gets more splits than it has blocks of this many keys on average.
-FP8_BLOCK_KEYS = 128
+__all__ = ["get_meta_param", "mla_decode_fwd"]
 
 
 @torch.no_grad()
@@ -65,11 +62,18 @@ def mla_decode_fwd(
     if scheduled:
         maps = (reduce_indptr, reduce_partial_map)
         checks.that(all(m is not None for m in maps), "reduce_indptr and reduce_partial_map are needed")
+        checks.that(
+            num_kv_splits_indptr is None,
+            "num_kv_splits_indptr with work_meta_data: aiter would run the kernel without a schedule into buffers"
+            " made for one",
+        )
         slots, splits = reduce_partial_map.shape[0] * max_seqlen_q, 1
-        num_kv_splits_indptr = None
     else:
-        slots = o.shape[0]
-        splits, num_kv_splits_indptr = _splits(q, qo_indptr, kv_indices, num_kv_splits, num_kv_splits_indptr)
+        slots, splits, batch = o.shape[0], num_kv_splits, qo_indptr.shape[0] - 1
+        if num_kv_splits is None or num_kv_splits_indptr is None:
+            splits, num_kv_splits_indptr = get_meta_param(
+                num_kv_splits, batch, kv_indices.shape[0], HEADS, max_seqlen_q, q.dtype
+            )
     narrow = not scheduled and splits == 1 and q.dtype == dtypes.fp8
     shape = (slots, splits, HEADS)
     partials = o.view(*shape, o.shape[2]) if narrow else torch.empty((*shape, o.shape[2]), device=q.device)
@@ -99,52 +103,26 @@ def mla_decode_fwd(
     if narrow:
         return partials.view(o.shape), lse
     if not scheduled:
-        _merge_round_robin(partials, lse, kv_indptr, num_kv_splits_indptr, o)
+        strides = (lse.stride(0), lse.stride(2), lse.stride(1), o.stride(0), o.stride(1))
+        _fwd_kernel_stage2_asm[batch, HEADS](
+            partials,
+            lse,
+            o,
+            qo_indptr,
+            kv_indptr,
+            num_kv_splits_indptr,
+            *strides,
+            MAYBE_FINAL_OUT=False,
+            BATCH_NUM=batch,
+            BLOCK_DV=o.shape[2],
+            Lv=o.shape[2],
+            mgc=UNSCHEDULED_TILE_ROWS,
+        )
         return partials, torch.full(shape[::2], float("nan"), device=q.device)
     final_lse = torch.empty((o.shape[0], HEADS), device=q.device) if return_lse else None
     mla_reduce_v1(partials, lse, reduce_indptr, reduce_final_map, reduce_partial_map, max_seqlen_q, o, final_lse)
     return partials, final_lse
 
 
-def _splits(
-    q: torch.Tensor,
-    qo_indptr: torch.Tensor,
-    kv_indices: torch.Tensor,
-    num_kv_splits: int | None,
-    num_kv_splits_indptr: torch.Tensor | None,
-) -> tuple[int, torch.Tensor]:
-    """The number of splits and their offsets; aiter makes its own unless both are given."""
-    if num_kv_splits is not None and num_kv_splits_indptr is not None:
-        return num_kv_splits, num_kv_splits_indptr
-    batch_size = qo_indptr.shape[0] - 1
-    keys = kv_indices.shape[0] / batch_size
-    if num_kv_splits is None:
-        num_kv_splits = max(range(1, MOST_SPLITS + 1), key=lambda splits: _expected_use(batch_size, splits, keys))
-    if q.dtype == dtypes.fp8:
-        num_kv_splits = min(num_kv_splits, int(keys + FP8_BLOCK_KEYS - 1) // FP8_BLOCK_KEYS)
-    offsets = torch.arange(batch_size + 1, dtype=torch.int32, device=q.device) * num_kv_splits
-    return num_kv_splits, offsets
-
-
-def _expected_use(batch_size: int, splits: int, keys: float) -> float:
-    """The share of the device that `splits` splits a sequence keep busy with keys, by aiter's estimate."""
-    works = batch_size * splits
-    waves = -(-works // COMPUTE_UNITS)
-    return works / (waves * COMPUTE_UNITS) * keys / (keys + SPLIT_OVERHEAD * splits)
-
-
-def _merge_round_robin(
-    partials: torch.Tensor,
-    lse: torch.Tensor,
-    kv_indptr: torch.Tensor,
-    num_kv_splits_indptr: torch.Tensor,
-    o: torch.Tensor,
-) -> None:
-    """The second stage without a schedule: each sequence's splits that had a tile, by their log-sum-exp."""
-    tiles = -(-(kv_indptr[1:] - kv_indptr[:-1]) // UNSCHEDULED_TILE_ROWS)
-    used = torch.minimum(num_kv_splits_indptr[1:] - num_kv_splits_indptr[:-1], tiles)
-    inside = torch.arange(partials.shape[1], device=o.device) < used[:, None]
-    each = lse[..., 0].masked_fill(~inside[..., None], float("-inf"))
-    weights = torch.exp(each - each.amax(dim=1, keepdim=True))[..., None]
-    summed = torch.where(inside[..., None, None], partials, 0.0).mul_(weights).sum(dim=1)
-    o.copy_(summed / weights.sum(dim=1))
+def __getattr__(name: str) -> object:
+    raise AttributeError(f"the aiter stand-in has no '{name}' in aiter.mla (it offers: {', '.join(__all__)})")
