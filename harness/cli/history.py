@@ -37,7 +37,7 @@ def command(
     with open_store(problem.root, output.say) as store:
         if variant is not None:
             known = store.variant_names()
-            if variant not in known:
+            if known and variant not in known:
                 raise UnknownName("variant in the records", variant, known)
         found = store.cases(variant=variant, shape=label, limit=limit)
     if found:
