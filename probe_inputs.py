@@ -45,8 +45,8 @@ def changed_parts(data: input_t, other: input_t, *, ragged: bool) -> Iterator[tu
     fp8, packed = other[1]["fp8"][0], other[1]["mxfp4"][0]
     moved = {"bf16": other[1]["bf16"], "fp8": (fp8, scale), "mxfp4": (packed, block_scales)}
     yield "KV values", (q, moved, qo_indptr, kv_indptr, config)
-    # Twice as large is an error of 1 for a scale that was kept. More would make the softmax so sharp that one row's error
-    # in e4m3 arithmetic is a matter of luck, and no limit fair.
+    # Twice as large is an error of 1 for a scale that was kept. More would make the softmax so sharp that one row's
+    # error in e4m3 arithmetic is a matter of luck, and no limit fair.
     raised = (block_scales.view(torch.uint8) + 1).view(block_scales.dtype)
     scaled = {"bf16": other[1]["bf16"], "fp8": (fp8, scale * 2), "mxfp4": (packed, raised)}
     yield "KV scale × 2", (q, scaled, qo_indptr, kv_indptr, config)
