@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import platform
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.records.record import CaseRecord, ComparisonRecord, Kind, Record, Run
+from harness.records.record import CaseRecord, ComparisonRecord, Kind, Run
 from harness.records.store import RecordsProblem, Store, open_store
 from harness.targets.device_clocks import read_device_clocks
 from harness.targets.machine import Machine
@@ -35,6 +37,7 @@ class Recorder:
     def __init__(self, store: Store | None, run: Run, problem: Problem, said: Callable[[str], None]) -> None:
         self._store, self._run, self._problem, self._said = store, run, problem, said
         self._position = 0
+        self._lock = threading.Lock()
 
     @property
     def run_id(self) -> str | None:
@@ -42,17 +45,20 @@ class Recorder:
 
     def case(self, variant: Variant, result: CaseResult, label: str) -> None:
         """A case of an evaluation that has ended. label: of its shape."""
-        self._add(_evaluated(self._run.id, self._next(), self._named(variant), label, result))
+        named = self._named(variant)
+        self._add(lambda position: _evaluated(self._run.id, position, named, label, result))
 
     def shape(self, variant: Variant, result: ShapeCheck) -> None:
-        """A shape of a check that has ended."""
-        self._add(_checked(self._run.id, self._next(), self._named(variant), result))
+        """A shape of a check that has ended, from any thread."""
+        named = self._named(variant)
+        self._add(lambda position: _checked(self._run.id, position, named, result))
 
     def comparison(self, a: Variant, b: Variant, comparison: Comparison) -> None:
         """All shapes of a comparison, and their geometric mean."""
         outcomes: list[tuple[str | None, Outcome]] = [(shape.shape, shape) for shape in comparison.shapes]
         outcomes.append((None, comparison.geomean))
-        self._add(*(_compared(self._run.id, self._next(), a, b, comparison, *outcome) for outcome in outcomes))
+        for outcome in outcomes:
+            self._add(partial(_compared, self._run.id, a, b, comparison, *outcome))
 
     def end(self, clocks: Mapping[str, Any]) -> None:
         """The run came to its end."""
@@ -60,23 +66,18 @@ class Recorder:
             with self._forgiven():
                 self._store.finish(self._run.id, json.dumps(clocks, sort_keys=True))
 
-    def _next(self) -> int:
-        self._position += 1
-        return self._position
-
     def _named(self, variant: Variant) -> dict[str, str]:
         path, root = variant.path.resolve(), self._problem.root.resolve()
         shown = path.relative_to(root) if path.is_relative_to(root) else path
         return {"variant": variant.name, "file": shown.as_posix(), "source_hash": variant.source_hash}
 
-    def _add(self, *records: Record) -> None:
-        if self._store is None:
-            return
-        with self._forgiven():
-            if records[0].position == 1:  # a run without a case is no record
-                self._store.add(self._run, *records)
-            else:
-                self._store.add(*records)
+    def _add(self, made: Callable[[int], CaseRecord | ComparisonRecord]) -> None:
+        # The run's own row goes in with its first case: a run without a case is no record.
+        with self._lock, self._forgiven():
+            if self._store is not None:
+                self._position += 1
+                record = made(self._position)
+                self._store.add(*([self._run] if self._position == 1 else []), record)
 
     @contextmanager
     def _forgiven(self) -> Iterator[None]:
@@ -189,7 +190,7 @@ def _checked(run_id: str, position: int, named: dict[str, str], result: ShapeChe
 
 
 def _compared(
-    run_id: str, position: int, a: Variant, b: Variant, comparison: Comparison, shape: str | None, outcome: Outcome
+    run_id: str, a: Variant, b: Variant, comparison: Comparison, shape: str | None, outcome: Outcome, position: int
 ) -> ComparisonRecord:
     samples = getattr(outcome, "samples", ())
     return ComparisonRecord(
