@@ -5,7 +5,7 @@ import torch
 from aiter import dtypes
 from aiter.ops.quant import per_tensor_quant_hip
 
-VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "fp8", "q_seq_len": [1], "ragged": False}
+VARIANT = {"shapes": "any", "targets": ["portable"], "kv": "fp8", "rounding": "fp8", "q_seq_len": [1], "ragged": True}
 
 
 def custom_kernel(data):
