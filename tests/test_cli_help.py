@@ -16,7 +16,7 @@ OPTIONS = {
     "eval": "--mode --device --shapes --seed --clear --out --limit --kv --rounding --problem --json",
     "check": "--probe --shapes --device --seed --kv --rounding --problem --json",
     "lint": "--json",
-    "inspect": "--target --diff --shapes --problem --json",
+    "inspect": "--target --diff --estimate --shapes --problem --json",
     "build": "--target --output --verify --no-verify --force --device --problem --json",
     "candidates": "--verify --no-verify --inspect --no-inspect --device --problem --json",
     "ab": "--shapes --blocks --processes --delta --seed --device --problem --json",

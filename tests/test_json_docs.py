@@ -59,7 +59,7 @@ def here(affine, monkeypatch):
 @pytest.mark.parametrize(
     "command",
     ["eval any_rows", "lint submission.py", "build --target portable --force", "variants", "doctor", "history", "pick",
-     "inspect any_rows --shapes S1", "check any_rows --shapes S1"],
+     "inspect any_rows --shapes S1 --estimate", "check any_rows --shapes S1"],
 )  # fmt: skip
 def test_every_key_of_a_commands_document_is_documented(here, capsys, command):
     if command in ("history", "variants", "pick"):

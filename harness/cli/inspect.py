@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.argument("file", required=False)
 @click.option("--target", default="gfx950", show_default=True, metavar="gfx950|sm_90")
 @click.option("--diff", "other", default=None, metavar="FILE", help="Show FILE's kernels beside it, where they differ.")
+@click.option("--estimate", is_flag=True, help="Print a lower bound and an estimate of each shape, term by term.")
 @shapes_option
 @problem_option
 @json_option
@@ -28,6 +29,7 @@ def command(
     file: str | None,
     target: str,
     other: str | None,
+    estimate: bool,
     shapes: str | None,
     problem_root: Path | None,
     json_target: str | None,
@@ -48,9 +50,11 @@ def command(
     found = [inspect_file(problem, each, target, _taken(problem, each, shapes)) for each in variants]
     for inspection in found:
         _print(output, problem, inspection)
+        if estimate:
+            _print_estimates(output, problem, inspection)
     if other:
         _print_difference(output, problem, *found)
-    documents = [_as_json(inspection) for inspection in found]
+    documents = [_as_json(inspection, estimate) for inspection in found]
     output.json(documents[0] if len(documents) == 1 else documents)
     return 0 if all(inspection.passed for inspection in found) else 1
 
@@ -98,7 +102,42 @@ def _print_difference(output: Output, problem: Problem, first: Inspection, secon
     output.console.print(table if rows else "The kernels are the same in every figure.")
 
 
-def _as_json(inspection: Inspection) -> dict[str, Any]:
+def _print_estimates(output: Output, problem: Problem, inspection: Inspection) -> None:
+    from rich.table import Table
+
+    from harness.inspection.estimate import estimate_shapes
+
+    columns = ("memory", "vector", "matrix", "shared", "rest", "bound", "estimate")
+    table = Table(
+        "shape", "kernel", "programs", "at once", "rounds", "turns", *columns, title="Estimates in µs, not times"
+    )
+    found = estimate_shapes(inspection)
+    for each in found:
+        name = f"{problem.shape(each.shape).name} {each.shape}"
+        for terms in each.launches:
+            counts = (terms.programs, terms.resident, terms.rounds, terms.iterations)
+            figures = [_microseconds(getattr(terms, column)) for column in columns]
+            table.add_row(name, terms.kernel, *map(str, counts), *figures)
+        table.add_row(name, "whole", *[""] * 9, _microseconds(each.bound), _microseconds(each.estimate))
+        table.add_section()
+    output.console.print(table)
+    left_out = [label for label in inspection.bytes_needed if label not in {each.shape for each in found}]
+    if left_out:
+        said = f"Not estimated, since no Triton kernel does the work there: {', '.join(left_out)}."
+        output.console.print(said, markup=False)
+    output.console.print(
+        "From the compiled code alone: stalls, bank conflicts and spills are not in it. docs/cost-model.md says how far"
+        " such estimates were from measured times.",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _microseconds(time_ns: float) -> str:
+    return f"{time_ns / 1e3:.1f}"
+
+
+def _as_json(inspection: Inspection, estimate: bool) -> dict[str, Any]:
     amd = inspection.target.startswith("gfx")
     kernels = []
     for kernel in inspection.kernels:
@@ -138,4 +177,11 @@ def _as_json(inspection: Inspection) -> dict[str, Any]:
         "stand_in": inspection.stand_in,
         "failures": dict(inspection.failures),
         "kernels": kernels,
+        **({"estimates": _estimates_json(inspection)} if estimate else {}),
     }
+
+
+def _estimates_json(inspection: Inspection) -> list[dict[str, Any]]:
+    from harness.inspection.estimate import estimate_shapes
+
+    return [asdict(each) for each in estimate_shapes(inspection)]

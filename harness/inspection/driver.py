@@ -76,7 +76,10 @@ class Recorder:
                 "assembly": kernel.asm.get("amdgcn") or kernel.asm.get("ptx"), "cubin": _hex(kernel.asm.get("cubin")),
             },
         )  # fmt: skip
-        self.launches.append({"kernel": kernel.hash, "shape": self.shape, "grid": list(size), "scalars": scalars})
+        tiles = [_tile_bytes(value) for value in bound.values() if hasattr(value, "block_shape")]
+        self.launches.append(
+            {"kernel": kernel.hash, "shape": self.shape, "grid": list(size), "scalars": scalars, "tiles": tiles}
+        )
 
 
 class _Driver:
@@ -102,6 +105,11 @@ class _Driver:
 
     def get_device_interface(self) -> Any:
         return torch.cuda
+
+
+def _tile_bytes(descriptor: Any) -> int:
+    """Of whole rows of a tensor descriptor, as many as its block has."""
+    return descriptor.block_shape[0] * descriptor.shape[-1] * descriptor.base.element_size()
 
 
 def _plain(value: Any) -> Any:

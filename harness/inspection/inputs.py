@@ -43,10 +43,11 @@ class _WithoutValues(TorchFunctionMode):
         return kwargs.get("dtype") in (torch.int32, torch.int64)
 
 
-def describe_inputs(problem: Problem, shape: Shape) -> dict[str, Any]:
+def describe_inputs(problem: Problem, shape: Shape, declaration: Mapping[str, Any]) -> dict[str, Any]:
     """The nested input of a shape as JSON: its skeleton, each tensor's kind, and the values of small integers.
 
-    Raises BrokenTask where the problem's generate_input cannot run without values.
+    bytes_needed: what a kernel must move for the declared inputs, None where the problem does not say. Raises
+    BrokenTask where the problem's generate_input cannot run without values.
     """
     reference = problem.load_module("reference")
     arguments: Mapping[str, Any] = shape.case.arguments
@@ -62,4 +63,16 @@ def describe_inputs(problem: Problem, shape: Shape) -> dict[str, Any]:
         "skeleton": skeleton,
         "specs": [TensorSpec.of(leaf).to_json() for leaf in leaves],
         "values": [leaf.tolist() if leaf.device.type == "cpu" and leaf.numel() < _SMALL else None for leaf in leaves],
+        "bytes_needed": _bytes_needed(problem, data, declaration),
     }
+
+
+def _bytes_needed(problem: Problem, data: Any, declaration: Mapping[str, Any]) -> int | None:
+    if not (problem.root / "truth.py").is_file():
+        return None
+    asked = getattr(problem.load_module("truth"), "bytes_needed", None)
+    try:
+        return None if asked is None else int(asked(data, declaration))
+    except ValueError:
+        # A file that declares nothing: what it reads is not known without running it.
+        return None

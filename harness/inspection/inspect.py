@@ -18,8 +18,11 @@ from harness.errors import MissingCapability, UnknownName, WorkerFailed
 from harness.evaluation.child import child_environment
 from harness.evaluation.process_tree import end_tree
 from harness.evaluation.run_folder import RunFolder, run_folder
+from harness.inspection.assembly import parse
 from harness.inspection.facts import Facts, amd_facts, nvidia_facts
 from harness.inspection.occupancy import Occupancy
+from harness.inspection.sass import disassemble
+from harness.inspection.work import Work, amd_work, nvidia_work
 from harness.problem.problem import Problem, Shape
 from harness.problem.variant import Variant
 from harness.targets.machine import package_version
@@ -27,22 +30,29 @@ from harness.targets.machine import package_version
 TARGETS = ("gfx950", "sm_90")
 # Compiling takes a second or two a kernel; a submission that does not come to an end is stopped.
 LIMIT_S = 600.0
-_CACHE_VERSION = 1
+_CACHE_VERSION = 2
 _CHILDREN = 2
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. grid: programs in each dimension; scalars: the numbers among its arguments."""
+    """One launch.
+
+    grid: programs in each dimension; scalars: the numbers among its arguments. tiles: bytes of whole rows of each
+    tensor descriptor's block.
+    """
 
     shape: str
     grid: tuple[int, ...]
     scalars: Mapping[str, Any]
+    tiles: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One kernel at one set of constants. line: where its source begins in the file, where Triton says it."""
+    """One kernel at one set of constants. line: where its source begins in the file, where Triton says it. work: of the
+    loop that multiplies matrices, None without one, and of the rest.
+    """
 
     name: str
     line: int | None
@@ -51,13 +61,15 @@ class KernelReport:
     stages: int
     facts: Facts
     launches: tuple[Launch, ...]
+    work: tuple[Work | None, Work]
 
 
 @dataclass(frozen=True)
 class Inspection:
     """One file on one target. failures: shape label ('' for the import) → why nothing was found out about it.
 
-    stand_in: the file calls aiter, whose own kernels are not inspected.
+    stand_in: the file calls aiter, whose own kernels are not inspected. bytes_needed: shape label → what a kernel must
+    move for the inputs that the file declares there, where the problem says it.
     """
 
     file: str
@@ -66,6 +78,7 @@ class Inspection:
     kernels: tuple[KernelReport, ...]
     failures: Mapping[str, str]
     stand_in: bool
+    bytes_needed: Mapping[str, int]
 
     @property
     def passed(self) -> bool:
@@ -105,7 +118,9 @@ def _answer(problem: Problem, variant: Variant, target: str, shapes: Sequence[Sh
     """The kernels' facts, launches and failures, from two children that share the shapes."""
     from harness.inspection.inputs import describe_inputs
 
-    described = [{"label": shape.label, **describe_inputs(problem, shape)} for shape in shapes]
+    described = [
+        {"label": shape.label, **describe_inputs(problem, shape, variant.declaration(shape.label))} for shape in shapes
+    ]
     parts = [part for part in (described[index::_CHILDREN] for index in range(_CHILDREN)) if part]
     with run_folder(problem, variant) as folder, ThreadPoolExecutor(len(parts)) as pool:
         found = list(pool.map(lambda part: _run_child(folder, {"target": target, "shapes": part}), parts))
@@ -113,6 +128,7 @@ def _answer(problem: Problem, variant: Variant, target: str, shapes: Sequence[Sh
     facts = amd_facts if target.startswith("gfx") else nvidia_facts
     for kernel in kernels.values():
         kernel["facts"] = asdict(facts(kernel))
+        kernel["work"] = [None if work is None else work.to_json() for work in _work(kernel)]
         del kernel["assembly"], kernel["cubin"]
     order = [shape.label for shape in shapes]
     launches = sorted(
@@ -123,7 +139,14 @@ def _answer(problem: Problem, variant: Variant, target: str, shapes: Sequence[Sh
         "launches": launches,
         "failures": {label: why for answer in found for label, why in answer["failures"].items()},
         "stand_in": any(answer.get("stand_in") for answer in found),
+        "bytes_needed": {each["label"]: each["bytes_needed"] for each in described if each["bytes_needed"]},
     }
+
+
+def _work(kernel: dict[str, Any]) -> tuple[Work | None, Work]:
+    if kernel["cubin"] is None:
+        return amd_work(parse(kernel["assembly"]))
+    return nvidia_work(disassemble(bytes.fromhex(kernel["cubin"])))
 
 
 def _run_child(folder: RunFolder, request: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +199,7 @@ def _inspection(variant: Variant, target: str, triton: str, answer: dict[str, An
     reports = []
     for key, kernel in answer["kernels"].items():
         launches = tuple(
-            Launch(launch["shape"], tuple(launch["grid"]), launch["scalars"])
+            Launch(launch["shape"], tuple(launch["grid"]), launch["scalars"], tuple(launch["tiles"]))
             for launch in answer["launches"]
             if launch["kernel"] == key
         )
@@ -187,12 +210,23 @@ def _inspection(variant: Variant, target: str, triton: str, answer: dict[str, An
                 "problems": tuple(kernel["facts"]["problems"]),
             }
         )
+        loop, rest = map(Work.of_json, kernel["work"])
+        assert rest is not None
         reports.append(
             KernelReport(
-                kernel["name"], kernel["line"], kernel["constants"], kernel["warps"], kernel["stages"], facts, launches
+                kernel["name"], kernel["line"], kernel["constants"], kernel["warps"], kernel["stages"], facts, launches,
+                (loop, rest),
             )
-        )
+        )  # fmt: skip
     order = {launch["kernel"]: place for place, launch in reversed(list(enumerate(answer["launches"])))}
     places = {id(report): order[key] for report, key in zip(reports, answer["kernels"], strict=True)}
     reports.sort(key=lambda report: places[id(report)])
-    return Inspection(str(variant.path), target, triton, tuple(reports), answer["failures"], answer["stand_in"])
+    return Inspection(
+        str(variant.path),
+        target,
+        triton,
+        tuple(reports),
+        answer["failures"],
+        answer["stand_in"],
+        answer["bytes_needed"],
+    )
