@@ -86,6 +86,28 @@ def custom_kernel(data):
 )
 
 
+GLUON = """\
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+VARIANT = {"shapes": "any"}
+
+
+@gluon.jit
+def add_one(x, y, SIZE: gl.constexpr, layout: gl.constexpr):
+    i = gl.arange(0, SIZE, layout=layout)
+    gl.store(y + i, gl.load(x + i) + 1)
+
+
+def custom_kernel(data):
+    lanes = torch.cuda.get_device_properties(0).warp_size
+    y = torch.empty_like(data[0])
+    add_one[(1,)](data[0], y, SIZE=32, layout=gl.BlockedLayout([1], [lanes], [1], [0]), num_warps=1)
+    return y
+"""
+
+
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an earlier run of the tests found out is not asked."""
@@ -111,6 +133,14 @@ def test_a_kernel_is_found_with_the_settings_of_its_launches(affine: Problem, ta
     assert kernel.facts.matrix == {}
     assert 0 < kernel.facts.registers < 64
     assert kernel.facts.byte_loads == 0
+
+
+@pytest.mark.parametrize("target", ["gfx950", "sm_90"])
+def test_a_gluon_kernel_is_found_as_well(affine: Problem, target: str) -> None:
+    found = inspected(affine, GLUON, target, shapes="S1")
+    assert found.failures == {}
+    (kernel,) = found.kernels
+    assert (kernel.name, kernel.constants["SIZE"], kernel.warps) == ("add_one", 32, 1)
 
 
 def test_every_configuration_of_a_tuner_is_compiled_and_heuristics_are_followed(affine: Problem) -> None:

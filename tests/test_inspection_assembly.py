@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.inspection.assembly import parse
+from harness.inspection.facts import amd_facts
 from harness.inspection.occupancy import amd_occupancy, nvidia_occupancy
 
 # Two loops, one inside the other, a branch that leaves early, a place for the debugger, and a comment.
@@ -93,6 +94,27 @@ def test_straight_code_has_no_loop() -> None:
 def test_text_that_is_not_one_kernel_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected the assembly of one kernel"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("", ""), []),
+        ((".vgpr_spill_count: 0", ".vgpr_spill_count: 7"), ["7 registers spilled"]),
+        ((".private_segment_fixed_size: 0", ".private_segment_fixed_size: 12"), ["12 bytes of scratch a thread"]),
+        ((".group_segment_fixed_size: 0", ".group_segment_fixed_size: 163840"), []),
+        (
+            (".group_segment_fixed_size: 0", ".group_segment_fixed_size: 163841"),
+            ["163,841 bytes of shared memory, more than the 160 KB of LDS"],
+        ),
+    ],
+)
+def test_what_makes_a_kernel_unfit_is_named(change: tuple[str, str], said: list[str]) -> None:
+    text = TEXT.replace(*change) if change[0] else TEXT
+    facts = amd_facts({"assembly": text, "shared": 0, "warps": 4})
+    assert list(facts.problems) == said
+    assert facts.matrix_in_loop == {"v_mfma_f32_16x16x128_f8f6f4": 1}
+    assert facts.wide_loads == {"buffer_load_dwordx4": 1}
 
 
 @pytest.mark.parametrize(
