@@ -63,8 +63,8 @@ pick: $(READY) ## Propose winners from the records [TARGET=…]
 report: $(READY) ## The records as one HTML file, build/report.html
 	@$(HARNESS) report
 
-inspect: $(READY) ## What a file's kernels compile to, without the GPU [FILE=… TARGET=gfx950|sm_90]
-	@$(HARNESS) inspect $(FILE) --target $(TARGET)
+inspect: $(READY) ## What a file's kernels compile to, without the GPU [FILE=… TARGET=gfx950|sm_90 SHAPES=…]
+	@$(HARNESS) inspect $(FILE) --target $(TARGET) $(if $(SHAPES),--shapes $(SHAPES))
 
 lint: $(READY) ## The platform's source rules on submission.py and every variant
 	@$(HARNESS) lint submission.py variants/*.py

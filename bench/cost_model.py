@@ -46,7 +46,8 @@ def main() -> None:
         own = [row for row in found if row[1] == label]
         by_estimate = " < ".join(row[0] for row in sorted(own, key=lambda row: row[3]))
         by_measure = " < ".join(row[0] for row in sorted(own, key=lambda row: row[4]))
-        print(f"{label}: estimated {by_estimate}; measured {by_measure}")
+        rank = spearmanr([row[3] for row in own], [row[4] for row in own]).statistic
+        print(f"{label}: {len(own)} designs, {rank:.1f}; estimated {by_estimate}; measured {by_measure}")
 
 
 if __name__ == "__main__":

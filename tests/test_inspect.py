@@ -130,6 +130,7 @@ def test_a_kernel_is_found_with_the_settings_of_its_launches(affine: Problem, ta
     assert (kernel.name, kernel.constants, kernel.warps, kernel.stages) == ("scale", {"SIZE": 64}, 2, 3)
     assert [(launch.shape, launch.grid) for launch in kernel.launches] == [("4x8", (1,)), ("16x32", (8,))]
     assert [launch.scalars["count"] for launch in kernel.launches] == [32, 512]
+    assert kernel.types == {"x": "*fp32", "y": "*fp32", "slope": "fp32", "count": "i32"}
     assert kernel.facts.matrix == {}
     assert 0 < kernel.facts.registers < 64
     assert kernel.facts.byte_loads == 0

@@ -15,6 +15,7 @@ TEXT = """\
 planted:
 .Lfunc_begin0:
 \t.file\t1 "/src" "kernel.py"
+\t.file\t2 "standard.py"
 \t.loc\t1 10 5
 ; %bb.0:
 \ts_load_dwordx2 s[0:1], s[4:5], 0x0
@@ -25,7 +26,9 @@ planted:
 .LBB0_1:                                ; =>This Loop Header
 \t.loc\t1 13 9
 \tbuffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen ; a comment: s_endpgm
+\t.loc\t2 40 3
 \tv_mov_b32_e32 v5, 0
+\t.loc\t1 13 9
 .LBB0_2:
 \tv_mfma_f32_16x16x128_f8f6f4 a[0:3], v[0:7], v[8:15], a[0:3]
 \ts_cbranch_scc0 .LBB0_2
@@ -61,6 +64,9 @@ def test_instructions_stand_in_order_with_their_source_lines() -> None:
         ("s_load_dwordx2", 10), ("s_cbranch_scc1", 10), ("s_mov_b32", 12), ("buffer_load_dwordx4", 13),
     ]  # fmt: skip
     assert found[-1] == ("s_endpgm", 13)
+    inlined = [each for each in code.instructions if each.file == "standard.py"]
+    assert [(each.mnemonic, each.line) for each in inlined] == [("v_mov_b32_e32", 40)]
+    assert sum(each.file == "kernel.py" for each in code.instructions) == len(found) - 1
     assert code.metadata["vgpr_count"] == 16
     assert next(each for each in code.instructions if each.mnemonic.startswith("buffer")).operands == (
         "v[0:3], v4, s[0:3], 0 offen"

@@ -16,10 +16,11 @@ from harness.inspection.sass import parse as parse_sass
 from harness.inspection.work import Work, amd_work, nvidia_work
 
 FACTS = Facts(256, 0, 32, 0, 0, 0, Occupancy(2, 8, "registers"), {}, {}, 0, {}, {}, 0, 0, 0, None)
-# A turn of one wave: 100 instructions, 2 special ones, 320 matrix clocks, 4096 bytes through LDS, 8192 from memory.
-LOOP = Work(100, 2, 320.0, 4096, 8192)
-REST = Work(50, 0, 0.0, 0, 1024)
-NOTHING = Work(0, 0, 0.0, 0, 0)
+# A turn of one wave: 100 instructions, 80 of them vector, 2 special ones, 320 matrix clocks, 4096 bytes through LDS,
+# 8192 from memory.
+LOOP = Work(100, 80, 2, 320.0, 4096, 8192)
+REST = Work(50, 50, 0, 0.0, 0, 1024)
+NOTHING = Work(0, 0, 0, 0.0, 0, 0)
 # 256 programs of 10 turns: 4 waves of 8192 bytes each.
 NEEDED = 256 * 10 * 4 * 8192
 
@@ -61,13 +62,25 @@ def test_programs_that_do_not_fit_at_once_wait_for_a_second_round() -> None:
     assert more.launches[0].rounds == 2
 
 
+def test_a_last_round_that_is_not_full_does_not_raise_the_bound() -> None:
+    # 513 programs are 3 on the fullest of 256 units, as 768 are; 512 are 2.
+    loop = replace(LOOP, vector=10_000, instructions=10_000)
+    one_turn = [
+        estimate_shapes(inspection(loop, grid, grid * 4 * 8192))[0].launches[0].bound for grid in (512, 513, 768)
+    ]
+    assert one_turn[1] == one_turn[2] == pytest.approx(1.5 * one_turn[0])
+    assert one_turn[0] == pytest.approx(2 * (4 * 10_000 + 16 * 2) / 2.4)
+
+
 def test_few_programs_do_not_get_more_than_a_unit_can_take() -> None:
     (found,) = estimate_shapes(inspection(grid=1, needed=NEEDED // 256))
     assert found.launches[0].memory == pytest.approx(10 * 4 * 8192 / 64 / 2.4)
 
 
 @pytest.mark.parametrize("grid", [1, 64, 256, 300, 4096])
-@pytest.mark.parametrize("loop", [LOOP, replace(LOOP, memory_bytes=64), replace(LOOP, instructions=10_000)])
+@pytest.mark.parametrize(
+    "loop", [LOOP, replace(LOOP, memory_bytes=64), replace(LOOP, instructions=10_000, vector=9_000)]
+)
 def test_the_bound_is_never_above_the_estimate(grid: int, loop: Work) -> None:
     (found,) = estimate_shapes(inspection(loop, grid))
     assert 0 < found.bound <= found.estimate
@@ -96,7 +109,7 @@ def test_work_is_counted_in_the_loop_that_multiplies_and_outside_it() -> None:
     ("instruction", "clocks", "shared", "memory"),
     [
         ("v_mfma_scale_f32_16x16x128_f8f6f4", 32, 0, 0), ("v_mfma_f32_16x16x32_f16", 16, 0, 0),
-        ("v_mfma_f32_32x32x16_bf16", 32, 0, 0), ("v_mfma_f32_16x16x32_fp8_fp8", 8, 0, 0),
+        ("v_mfma_f32_32x32x16_bf16", 32, 0, 0), ("v_mfma_f32_16x16x32_fp8_fp8", 16, 0, 0),
         ("ds_read_b128", 0, 1024, 0), ("ds_read2_b64", 0, 1024, 0), ("ds_write2st64_b32", 0, 512, 0),
         ("ds_read_b64_tr_b8", 0, 512, 0), ("buffer_load_dwordx4", 0, 0, 1024), ("global_load_ushort", 0, 0, 128),
         ("buffer_load_ubyte", 0, 0, 64), ("global_store_dwordx4", 0, 0, 0), ("s_load_dwordx4", 0, 0, 0),
@@ -131,7 +144,7 @@ def test_machine_code_is_read_with_its_loops() -> None:
     loop, rest = nvidia_work(parse_sass(SASS))
     assert loop is not None
     # A wgmma of 64x16x16 would take 8 clocks by its FLOP; its A side takes 16.
-    assert loop == Work(instructions=3, special=1, matrix_clocks=16.0, shared_bytes=512, memory_bytes=512)
+    assert loop == Work(instructions=3, vector=3, special=1, matrix_clocks=16.0, shared_bytes=512, memory_bytes=512)
     assert (rest.memory_bytes, rest.matrix_clocks) == (512, 0)
 
 

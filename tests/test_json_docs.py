@@ -31,6 +31,8 @@ DATA = (
     "shared_reads",
     "scalars",
     "failed",
+    "types",
+    "options",
 )
 
 

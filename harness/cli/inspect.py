@@ -147,6 +147,8 @@ def _as_json(inspection: Inspection, estimate: bool) -> dict[str, Any]:
                 "name": kernel.name,
                 "line": kernel.line,
                 "constants": dict(kernel.constants),
+                "types": dict(kernel.types),
+                "options": dict(kernel.options),
                 "warps": kernel.warps,
                 "stages": kernel.stages,
                 "launches": [asdict(launch) for launch in kernel.launches],

@@ -10,6 +10,7 @@ from typing import Any
 
 _LABEL = re.compile(r"^([.\w$]+):")
 _LOC = re.compile(r"^\s+\.loc\s+(\d+)\s+(\d+)")
+_FILE = re.compile(r"^\s+\.file\s+(\d+)\s+(?:\"[^\"]*\"\s+)?\"([^\"]+)\"", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s+([a-z]\w+)\s*(.*)$")
 _METADATA = re.compile(r"^\s*\.amdgpu_metadata\n(.*?)^\s*\.end_amdgpu_metadata", re.MULTILINE | re.DOTALL)
 _ENDS = ("s_endpgm", "s_setpc_b64", "s_trap")
@@ -17,11 +18,16 @@ _ENDS = ("s_endpgm", "s_setpc_b64", "s_trap")
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction. operands: the text behind the mnemonic, without comments; line: of the kernel's source."""
+    """One instruction.
+
+    operands: the text behind the mnemonic, without comments. line: of the source in `file`, which is the kernel's own
+    or one whose functions were inlined, such as Triton's standard.py; None where nothing says it.
+    """
 
     mnemonic: str
     operands: str
     line: int | None
+    file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,10 @@ def parse(text: str) -> Assembly:
 def _blocks(text: str, name: str) -> Iterator[Block]:
     """The blocks of the kernel's body, which ends with its function."""
     body = text[text.index(f"\n{name}:") + 1 :]
-    label, line, instructions = "", None, list[Instruction]()
+    files = dict(_FILE.findall(text))
+    label, instructions = "", list[Instruction]()
+    line: int | None = None
+    file: str | None = None
     for raw in body.splitlines():
         if raw.startswith((".Lfunc_end", "\t.section", "\t.size")):
             break
@@ -128,10 +137,10 @@ def _blocks(text: str, name: str) -> Iterator[Block]:
                 label, instructions = found[1], []
             continue
         if found := _LOC.match(raw):
-            line = int(found[2])
+            file, line = files.get(found[1]), int(found[2])
             continue
         if found := _INSTRUCTION.match(raw.partition(";")[0].rstrip()):
-            instruction = Instruction(found[1], found[2].strip(), line)
+            instruction = Instruction(found[1], found[2].strip(), line, file)
             instructions.append(instruction)
             if instruction.mnemonic.startswith(("s_branch", "s_cbranch")) or instruction.mnemonic in _ENDS:
                 yield Block(label, tuple(instructions))

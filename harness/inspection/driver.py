@@ -21,6 +21,9 @@ from harness.evaluation.protocol import TensorSpec, rebuild
 from harness.evaluation.shield import give_up_tracing
 from harness.inspection.pretence import AsIfOn
 
+# What changes a kernel's code besides its constants, warps and stages.
+_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "schedule_hint", "maxnreg", "num_ctas", "launch_cooperative_grid")
+
 
 class Recorder:
     """Compiles each launch as Triton would on the target, and keeps what came of it."""
@@ -73,6 +76,9 @@ class Recorder:
                 "name": function.__name__, "constants": constants, "warps": kernel.metadata.num_warps,
                 "stages": kernel.metadata.num_stages, "shared": kernel.metadata.shared,
                 "line": getattr(function, "starting_line_number", None),
+                "types": {name: str(kind) for name, kind in kernel.src.signature.items() if kind != "constexpr"},
+                "options": {name: _plain(getattr(kernel.metadata, name, 0)) for name in _OPTIONS
+                            if getattr(kernel.metadata, name, 0) not in (0, None, "none")},
                 "assembly": kernel.asm.get("amdgcn") or kernel.asm.get("ptx"), "cubin": _hex(kernel.asm.get("cubin")),
             },
         )  # fmt: skip

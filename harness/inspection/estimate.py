@@ -46,8 +46,9 @@ class Terms:
     """One launch, in nanoseconds but for counts.
 
     memory, vector, matrix, shared: of all iterations of all rounds, as if each were alone. rest: before and after the
-    loop. bound: the largest of vector, matrix and shared. estimate: issue and matrix one after the other, or memory,
-    or shared memory, whichever is longest, the rest, and a first load for each round.
+    loop. bound: of the unit with most programs, the largest of vector pipe, matrix pipe and shared memory. estimate:
+    issue and matrix one after the other, or memory, or shared memory, whichever is longest, the rest, and a first load
+    for each round.
     """
 
     kernel: str
@@ -111,7 +112,7 @@ def _terms(chip: Chip, kernel: KernelReport, launch: Launch, needed: int) -> Ter
     rest_clocks = waves * _issue(chip, rest) + waves * rest.matrix_clocks
     rest_bytes = (rest.memory_bytes or 0) * kernel.warps * resident
     rest_clocks = max(rest_clocks, rest_bytes / _share(chip, active))
-    iterations, clocks = 0, (0.0, 0.0, 0.0, 0.0)
+    iterations, clocks, bound = 0, (0.0, 0.0, 0.0, 0.0), 0.0
     if loop is not None:
         bytes_each = _bytes_an_iteration(kernel, launch, loop)
         iterations = max(1, round(needed / programs / bytes_each)) if bytes_each else 1
@@ -121,13 +122,16 @@ def _terms(chip: Chip, kernel: KernelReport, launch: Launch, needed: int) -> Ter
             waves * loop.matrix_clocks,
             resident * kernel.warps * loop.shared_bytes / chip.shared_bytes,
         )
+        # Scalar instructions, waits and loads of other waves are issued beside the vector pipe: they do not bound it.
+        pipes = (_vector(chip, loop) / 4, loop.matrix_clocks / 4, loop.shared_bytes / chip.shared_bytes)
+        bound = per_unit * kernel.warps * iterations * max(pipes)
     in_ns = 1e9 / chip.clock_hz
     memory, vector, matrix, shared = (rounds * iterations * each * in_ns for each in clocks)
     rest_ns = rounds * rest_clocks * in_ns
     whole = max(memory, vector + matrix, shared) + rest_ns + rounds * LATENCY_NS
     return Terms(
         kernel.name, programs, resident, rounds, iterations, memory, vector, matrix, shared, rest_ns,
-        max(vector, matrix, shared), whole,
+        bound * in_ns, whole,
     )  # fmt: skip
 
 
@@ -138,6 +142,10 @@ def _programs_at_once(kernel: KernelReport, chip: Chip) -> int:
 
 def _issue(chip: Chip, work: Work) -> float:
     return chip.issue_clocks * work.instructions + chip.special_clocks * work.special
+
+
+def _vector(chip: Chip, work: Work) -> float:
+    return chip.issue_clocks * work.vector + chip.special_clocks * work.special
 
 
 def _share(chip: Chip, active: int) -> float:

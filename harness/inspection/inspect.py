@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from harness.targets.machine import package_version
 TARGETS = ("gfx950", "sm_90")
 # Compiling takes a second or two a kernel; a submission that does not come to an end is stopped.
 LIMIT_S = 600.0
-_CACHE_VERSION = 2
+_CACHE_VERSION = 4
 _CHILDREN = 2
 
 
@@ -50,8 +51,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One kernel at one set of constants. line: where its source begins in the file, where Triton says it. work: of the
-    loop that multiplies matrices, None without one, and of the rest.
+    """One kernel at one set of constants.
+
+    line: where its source begins in the file, where Triton says it. types: of the other arguments, as Triton spells
+    them; options: what else it was compiled with, where that is not 0. work: of the loop that multiplies matrices, None
+    without one, and of the rest.
     """
 
     name: str
@@ -62,6 +66,8 @@ class KernelReport:
     facts: Facts
     launches: tuple[Launch, ...]
     work: tuple[Work | None, Work]
+    types: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,18 +106,23 @@ def inspect_file(problem: Problem, variant: Variant, target: str, shapes: Sequen
         raise MissingCapability(
             "inspect compiles with Triton, which is not installed; make setup, or pip install triton"
         )
-    kept = problem.root / ".harness" / "inspected" / f"{_key(variant, target, triton, shapes)}.json"
+    kept = problem.root / ".harness" / "inspected" / f"{_key(problem, variant, target, triton, shapes)}.json"
     answer = _read(kept)
     if answer is None:
         answer = _answer(problem, variant, target, shapes)
-        _write(kept, answer)
+        if not answer["failures"]:
+            _write(kept, answer)
     return _inspection(variant, target, triton, answer)
 
 
-def _key(variant: Variant, target: str, triton: str, shapes: Sequence[Shape]) -> str:
+def _key(problem: Problem, variant: Variant, target: str, triton: str, shapes: Sequence[Shape]) -> str:
+    """Of all that the answer depends on: the file, the problem's modules, the shapes, Triton and its settings."""
+    modules = [path.read_text(encoding="utf-8") for path in sorted(problem.root.glob("*.py")) if path != variant.path]
+    settings = {name: value for name, value in os.environ.items() if name.startswith(("TRITON_", "AMDGCN_", "MLIR_"))}
+    settings.pop("TRITON_CACHE_DIR", None)
     specs = [shape.case.spec for shape in shapes]
-    text = json.dumps([_CACHE_VERSION, variant.source_hash, target, triton, specs])
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    parts = [_CACHE_VERSION, variant.source_hash, target, triton, specs, modules, sorted(settings.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
 def _answer(problem: Problem, variant: Variant, target: str, shapes: Sequence[Shape]) -> dict[str, Any]:
@@ -215,7 +226,7 @@ def _inspection(variant: Variant, target: str, triton: str, answer: dict[str, An
         reports.append(
             KernelReport(
                 kernel["name"], kernel["line"], kernel["constants"], kernel["warps"], kernel["stages"], facts, launches,
-                (loop, rest),
+                (loop, rest), kernel["types"], kernel["options"],
             )
         )  # fmt: skip
     order = {launch["kernel"]: place for place, launch in reversed(list(enumerate(answer["launches"])))}

@@ -15,12 +15,13 @@ from harness.inspection.sass import Sass
 class Work:
     """Of one wave (64 lanes) or warp (32).
 
-    instructions: all but the matrix and the special ones; special: exponentials, logarithms, reciprocals;
-    matrix_clocks: of the matrix pipe of one SIMD or sub-core; shared_bytes: to and from LDS or shared memory;
-    memory_bytes: loaded from memory, None where the instruction does not say how much (TMA).
+    instructions: all but the matrix and the special ones; vector: those of them that take the vector pipe; special:
+    exponentials, logarithms, reciprocals; matrix_clocks: of the matrix pipe of one SIMD or sub-core; shared_bytes: to
+    and from LDS or shared memory; memory_bytes: loaded from memory, None where the instruction does not say (TMA).
     """
 
     instructions: int
+    vector: int
     special: int
     matrix_clocks: float
     shared_bytes: int
@@ -38,7 +39,7 @@ class Work:
 
 # FLOP a clock of one of 4 SIMDs, from the data sheet's dense peaks at 2.4 GHz and 256 compute units (AMD Instinct
 # MI355X: 2.5 PF in f16 and bf16, 5.0 PF in FP8, 10 PF in FP6 and FP4). With one FP8 operand it is FP8's.
-_AMD_FLOPS = {"f16": 1024, "bf16": 1024, "fp8": 2048}
+_AMD_FLOPS = {"f16": 1024, "fp8": 2048}
 _AMD_MATRIX = re.compile(r"^v_mfma_(?:scale_)?f32_(\d+)x(\d+)x(\d+)_(\w+?)(?:_\w+)?$")
 _AMD_SPECIAL = ("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_")
 _AMD_WIDTH = {
@@ -77,6 +78,7 @@ def _amd(counts: Mapping[str, int]) -> Work:
     special = sum(count for name, count in counts.items() if name.startswith(_AMD_SPECIAL))
     return Work(
         instructions=sum(counts.values()) - sum(matrix.values()) - special,
+        vector=sum(n for name, n in counts.items() if name.startswith("v_")) - sum(matrix.values()) - special,
         special=special,
         matrix_clocks=sum(count * _amd_clocks(name) for name, count in matrix.items()),
         shared_bytes=64 * sum(count * _lds_width(name) for name, count in counts.items()),
@@ -89,7 +91,9 @@ def _amd_clocks(name: str) -> float:
     if found is None:
         return 16.0
     m, n, k = (int(found[group]) for group in (1, 2, 3))
-    kind = "fp8" if found[4] in ("f8f6f4", "fp8", "bf8") else "bf16" if found[4] == "bf16" else "f16"
+    # The older instructions on two fp8 operands, 16x16x32, keep f16's rate: 16 clocks. Source: AMD matrix instruction
+    # calculator, CDNA3.
+    kind = "fp8" if found[4] == "f8f6f4" else "f16"
     return 2 * m * n * k / _AMD_FLOPS[kind]
 
 
@@ -109,6 +113,8 @@ def _sass(counts: Mapping[str, int]) -> Work:
     by_tma = any(name.startswith("UTMALDG") for name in counts)
     return Work(
         instructions=sum(counts.values()) - sum(matrix.values()) - special,
+        # A scheduler issues one instruction a clock, whichever pipe it is for.
+        vector=sum(counts.values()) - sum(matrix.values()) - special,
         special=special,
         matrix_clocks=sum(count * _sass_clocks(name) for name, count in matrix.items()),
         shared_bytes=32 * sum(count * _sass_shared_width(name) for name, count in counts.items()),
