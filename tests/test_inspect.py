@@ -85,6 +85,32 @@ def custom_kernel(data):
 """
 )
 
+# Two configurations of a product, of which the first needs more shared memory than either target has.
+CROWDING = """\
+import torch
+import triton
+import triton.language as tl
+
+VARIANT = {"shapes": "any"}
+
+
+@triton.autotune([triton.Config({'K': 256}, num_stages=4), triton.Config({'K': 64}, num_stages=2)], key=["turns"])
+@triton.jit
+def multiply(a, b, c, turns, K: tl.constexpr):
+    i, k = tl.arange(0, 128), tl.arange(0, K)
+    total = tl.zeros((128, 128), tl.float32)
+    for turn in range(turns):
+        left = tl.load(a + i[:, None] * 4096 + (turn * K + k)[None, :])
+        right = tl.load(b + (turn * K + k)[:, None] * 4096 + i[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(c + i[:, None] * 128 + i[None, :], total)
+
+
+def custom_kernel(data):
+    a = torch.empty(4096 * 4096, dtype=torch.float16, device="cuda")
+    multiply[(1,)](a, a, torch.empty(128 * 128, device="cuda"), 7)
+"""
+
 
 GLUON = """\
 import torch
@@ -148,6 +174,55 @@ def test_every_configuration_of_a_tuner_is_compiled_and_heuristics_are_followed(
     found = inspected(affine, TUNED, shapes="S1")
     sizes = [(kernel.constants["SIZE"], kernel.warps) for kernel in found.kernels]
     assert sizes == [(32, 1), (256, 4), (32, 4)]
+    roles = [[launch.role for launch in kernel.launches] for kernel in found.kernels]
+    assert roles == [["trial", "launch"], ["trial"], ["launch"]]
+
+
+def test_a_tuner_calls_the_hooks_of_its_configurations_before_each_is_compiled(affine: Problem) -> None:
+    hooked = TUNED.replace("num_warps=w)", "num_warps=w, pre_hook=lambda all: SEEN.append(all['SIZE']))")
+    source = hooked.replace("tuned =", "SEEN = []\ntuned =").replace(
+        "    return y", "    assert SEEN == [32, 256, 32], SEEN"
+    )
+    assert inspected(affine, source, shapes="S1").failures == {}
+
+
+def test_a_configuration_that_its_kernel_refuses_is_passed_over_as_triton_does(affine: Problem) -> None:
+    refusing = TUNED.replace("    i = tl.program_id", "    tl.static_assert(SIZE > 32)\n    i = tl.program_id")
+    found = inspected(affine, refusing.replace("    chosen[", "    0 and chosen["), shapes="S1")
+    assert found.failures == {}
+    (kernel,) = found.kernels
+    assert kernel.constants["SIZE"] == 256
+    assert [launch.role for launch in kernel.launches] == ["trial", "launch"]
+
+
+@pytest.mark.parametrize("target", ["gfx950", "sm_90"])
+def test_a_configuration_over_the_shared_memory_is_reported_and_not_chosen(
+    affine: Problem, target: str, capsys
+) -> None:
+    found = inspected(affine, CROWDING, target, shapes="S1")
+    too_big, fitting = found.kernels
+    assert [launch.role for launch in too_big.launches] == ["skipped"]
+    assert any("shared memory, more than" in each for each in too_big.facts.problems)
+    assert [launch.role for launch in fitting.launches] == ["trial", "launch"]
+    assert found.passed
+    path = str(affine.variants_folder / "planted.py")
+    assert harness(["inspect", path, "--problem", str(affine.root), "--shapes", "S1", "--target", target]) == 0
+    assert "its tuner skips it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("target", ["gfx950", "sm_90"])
+def test_a_launch_over_the_shared_memory_fails(affine: Problem, target: str) -> None:
+    alone = CROWDING.replace(", triton.Config({'K': 64}, num_stages=2)", "")
+    found = inspected(affine, alone, target, shapes="S1")
+    assert not found.passed
+    assert [kernel.role for kernel in found.kernels] == ["launch"]
+
+
+def test_no_timing_is_left_for_a_real_tuner(affine: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    inspected(affine, TUNED.replace('key=["count"])', 'key=["count"], cache_results=True)'), shapes="S1")
+    assert list((tmp_path / "cache").rglob("*.json")), "the test's cache was not used"
+    assert not list((tmp_path / "cache").rglob("*.autotune.json"))
 
 
 def test_a_kernel_that_spills_is_named_and_fails(affine: Problem, capsys) -> None:

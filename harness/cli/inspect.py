@@ -81,7 +81,8 @@ def _print(output: Output, problem: Problem, inspection: Inspection) -> None:
         say(kernel_table(inspection, names))
     for kernel in inspection.kernels:
         for problem_found in kernel.facts.problems:
-            say(f"{kernel.name} ({kernel.constants}): {problem_found}", markup=False, soft_wrap=True)
+            aside = "" if not kernel.fits else "; its tuner skips it, as Triton does"
+            say(f"{kernel.name} ({kernel.constants}): {problem_found}{aside}", markup=False, soft_wrap=True)
     for label, why in inspection.failures.items():
         place = f"{names.get(label, '')} {label}".strip() or "import"
         say(f"{place}: not inspected: {why}", markup=False, soft_wrap=True)

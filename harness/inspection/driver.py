@@ -19,19 +19,25 @@ import torch
 from harness.evaluation.process_tree import die_with_parent
 from harness.evaluation.protocol import TensorSpec, rebuild
 from harness.evaluation.shield import give_up_tracing
-from harness.inspection.pretence import AsIfOn
+from harness.inspection.pretence import AsIfOn, shared_memory_limit
 
 # What changes a kernel's code besides its constants, warps and stages.
 _OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "schedule_hint", "maxnreg", "num_ctas", "launch_cooperative_grid")
 
 
 class Recorder:
-    """Compiles each launch as Triton would on the target, and keeps what came of it."""
+    """Compiles each launch as Triton would on the target, and keeps what came of it.
+
+    A tuner compiles every configuration, by its own code, hooks and refusals included, and the first that fits is then
+    launched: without a GPU none is faster than another.
+    """
 
     def __init__(self, target: str) -> None:
         from triton.backends.compiler import GPUTarget
 
         self._target = GPUTarget("hip", target, 64) if target.startswith("gfx") else GPUTarget("cuda", 90, 32)
+        self._shared_limit = shared_memory_limit(target)
+        self._tuning = False
         self.launches: list[dict[str, Any]] = []
         self.kernels: dict[str, dict[str, Any]] = {}
         self.shape = ""
@@ -41,26 +47,41 @@ class Recorder:
         import triton
         from triton.runtime import jit
         from triton.runtime.autotuner import Autotuner
+        from triton.runtime.errors import OutOfResources
 
         triton.runtime.driver.set_active(_Driver(self._target))
         original = jit.JITFunction.run
 
         def compile_only(function: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
             kernel = original(function, *args, grid=grid, warmup=True, **options)
-            self._keep(function, kernel, grid, args, options)
+            if hasattr(kernel, "result"):
+                kernel = kernel.result()
+            too_much = self._tuning and kernel.metadata.shared > self._shared_limit
+            role = "skipped" if too_much else "trial" if self._tuning else "launch"
+            self._keep(function, kernel, grid, args, options, role)
+            if too_much:
+                # What Triton raises on loading it; its tuner then takes another configuration.
+                raise OutOfResources(kernel.metadata.shared, self._shared_limit, "shared memory")
             return kernel
 
-        def compile_config(tuner: Any, *args: Any, config: Any, **options: Any) -> list[float]:
-            # Every configuration is compiled; the first is then taken.
-            tuner.fn.run(*args, **{**options, **config.all_kwargs()})
-            return [1.0]
+        def bench(call: Callable[[], Any], quantiles: Any = None) -> list[float]:
+            self._tuning = True
+            try:
+                call()
+            finally:
+                self._tuning = False
+            return [1.0, 1.0, 1.0]
+
+        def tune(tuner: Any, key: Any, configs: Any, run: Callable[[], Any]) -> bool:
+            # Nothing goes to Triton's cache of timings: a real run would take these for its own.
+            run()
+            return False
 
         jit.JITFunction.run = compile_only
-        Autotuner._bench = compile_config
+        Autotuner.do_bench = property(lambda tuner: bench)
+        Autotuner.check_disk_cache = tune
 
-    def _keep(self, function: Any, kernel: Any, grid: Any, args: Any, options: dict[str, Any]) -> None:
-        if hasattr(kernel, "result"):
-            kernel = kernel.result()
+    def _keep(self, function: Any, kernel: Any, grid: Any, args: Any, options: dict[str, Any], role: str) -> None:
         binder = function.device_caches[0][4]
         bound = binder(*args, **options)[0]
         size = grid(bound) if callable(grid) else grid
@@ -84,8 +105,11 @@ class Recorder:
         )  # fmt: skip
         tiles = [_tile_bytes(value) for value in bound.values() if hasattr(value, "block_shape")]
         self.launches.append(
-            {"kernel": kernel.hash, "shape": self.shape, "grid": list(size), "scalars": scalars, "tiles": tiles}
-        )
+            {
+                "kernel": kernel.hash, "shape": self.shape, "grid": list(size), "scalars": scalars, "tiles": tiles,
+                "role": role,
+            }
+        )  # fmt: skip
 
 
 class _Driver:

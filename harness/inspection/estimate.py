@@ -85,7 +85,10 @@ def estimate_shapes(inspection: Inspection) -> list[Estimate]:
     found = []
     for label, needed in inspection.bytes_needed.items():
         pairs = [
-            (kernel, launch) for kernel in inspection.kernels for launch in kernel.launches if launch.shape == label
+            (kernel, launch)
+            for kernel in inspection.kernels
+            for launch in kernel.launches
+            if launch.shape == label and launch.role == "launch"
         ]
         if label not in inspection.failures and any(kernel.work[0] is not None for kernel, _ in pairs):
             found.append(_estimate(chip, label, needed, pairs))

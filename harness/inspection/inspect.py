@@ -31,7 +31,8 @@ from harness.targets.machine import package_version
 TARGETS = ("gfx950", "sm_90")
 # Compiling takes a second or two a kernel; a submission that does not come to an end is stopped.
 LIMIT_S = 600.0
-_CACHE_VERSION = 4
+_CACHE_VERSION = 5
+_ROLES = ("launch", "trial", "skipped")
 _CHILDREN = 2
 
 
@@ -40,13 +41,20 @@ class Launch:
     """One launch.
 
     grid: programs in each dimension; scalars: the numbers among its arguments. tiles: bytes of whole rows of each
-    tensor descriptor's block.
+    tensor descriptor's block. role: "launch"; "trial", a configuration that a tuner tries; or "skipped", one that it
+    passes over, as Triton does where shared memory does not suffice.
     """
 
     shape: str
     grid: tuple[int, ...]
     scalars: Mapping[str, Any]
     tiles: tuple[int, ...] = ()
+    role: str = "launch"
+
+    @classmethod
+    def of_json(cls, raw: Mapping[str, Any]) -> Launch:
+        """As the driver gives it."""
+        return cls(raw["shape"], tuple(raw["grid"]), raw["scalars"], tuple(raw["tiles"]), raw["role"])
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,16 @@ class KernelReport:
     types: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def role(self) -> str:
+        """What it is for: launched if it ever is, else tried by a tuner, else skipped by it."""
+        return min((launch.role for launch in self.launches), key=_ROLES.index)
+
+    @property
+    def fits(self) -> bool:
+        """Nothing makes it unfit, or no launch would take it."""
+        return not self.facts.problems or self.role == "skipped"
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -89,7 +107,7 @@ class Inspection:
     @property
     def passed(self) -> bool:
         """Every shape was inspected and every kernel fits."""
-        return not self.failures and not any(kernel.facts.problems for kernel in self.kernels)
+        return not self.failures and all(kernel.fits for kernel in self.kernels)
 
 
 def inspect_file(problem: Problem, variant: Variant, target: str, shapes: Sequence[Shape]) -> Inspection:
@@ -117,7 +135,9 @@ def inspect_file(problem: Problem, variant: Variant, target: str, shapes: Sequen
 
 def _key(problem: Problem, variant: Variant, target: str, triton: str, shapes: Sequence[Shape]) -> str:
     """Of all that the answer depends on: the file, the problem's modules, the shapes, Triton and its settings."""
-    modules = [path.read_text(encoding="utf-8") for path in sorted(problem.root.glob("*.py")) if path != variant.path]
+    laid_out = [path for path in problem.task.files.values() if path is not None and path.is_file()]
+    paths = sorted({*problem.root.glob("*.py"), *laid_out} - {variant.path})
+    modules = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
     settings = {name: value for name, value in os.environ.items() if name.startswith(("TRITON_", "AMDGCN_", "MLIR_"))}
     settings.pop("TRITON_CACHE_DIR", None)
     specs = [shape.case.spec for shape in shapes]
@@ -209,11 +229,7 @@ def _write(path: Path, answer: dict[str, Any]) -> None:
 def _inspection(variant: Variant, target: str, triton: str, answer: dict[str, Any]) -> Inspection:
     reports = []
     for key, kernel in answer["kernels"].items():
-        launches = tuple(
-            Launch(launch["shape"], tuple(launch["grid"]), launch["scalars"], tuple(launch["tiles"]))
-            for launch in answer["launches"]
-            if launch["kernel"] == key
-        )
+        launches = tuple(Launch.of_json(launch) for launch in answer["launches"] if launch["kernel"] == key)
         facts = Facts(
             **{
                 **kernel["facts"],

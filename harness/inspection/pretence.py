@@ -12,7 +12,7 @@ import torch
 from harness.evaluation.cpu_redirect import CudaOnCpu
 
 # Sources: AMD Instinct MI355X data sheet (256 CUs, 288 GB), NVIDIA H200 as torch reports it (132 SMs, 141 GB).
-_PROPERTIES = {
+_PROPERTIES: dict[str, dict[str, Any]] = {
     "gfx950": {
         "name": "AMD Instinct MI355X", "gcnArchName": "gfx950:sramecc+:xnack-", "multi_processor_count": 256,
         "total_memory": 288 << 30, "warp_size": 64, "major": 9, "minor": 5, "L2_cache_size": 4 << 20,
@@ -28,6 +28,12 @@ _PROPERTIES = {
 }  # fmt: skip
 TARGETS = tuple(_PROPERTIES)
 _DEVICE = torch.device("cuda", 0)
+
+
+def shared_memory_limit(target: str) -> int:
+    """Bytes of LDS or shared memory that one program can have."""
+    properties = _PROPERTIES[target]
+    return properties.get("shared_memory_per_block_optin", properties["shared_memory_per_block"])
 
 
 class AsIfOn(CudaOnCpu):

@@ -80,7 +80,7 @@ def header_lines(inspection: Inspection, names: Mapping[str, str]) -> list[str]:
 def difference_rows(first: Inspection, second: Inspection, names: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
     """Shape, figure, and its value in each file, for every figure of a shape's kernels that is not the same in both.
 
-    Kernels of a shape are matched by the order of their launches.
+    Kernels of a shape are matched by the order of their launches; what a tuner only tries is left out.
     """
     rows = []
     for label, name in names.items():
@@ -95,7 +95,11 @@ def difference_rows(first: Inspection, second: Inspection, names: Mapping[str, s
 
 
 def _of_shape(inspection: Inspection, label: str) -> list[KernelReport]:
-    return [kernel for kernel in inspection.kernels if any(launch.shape == label for launch in kernel.launches)]
+    return [
+        kernel
+        for kernel in inspection.kernels
+        if any(launch.shape == label and launch.role == "launch" for launch in kernel.launches)
+    ]
 
 
 def _figures(kernel: KernelReport) -> dict[str, str]:
@@ -120,7 +124,8 @@ def _figures(kernel: KernelReport) -> dict[str, str]:
 
 
 def _shapes(kernel: KernelReport, names: Mapping[str, str]) -> str:
-    return " ".join(dict.fromkeys(names.get(launch.shape, launch.shape) for launch in kernel.launches))
+    shapes = " ".join(dict.fromkeys(names.get(launch.shape, launch.shape) for launch in kernel.launches))
+    return shapes + {"launch": "", "trial": " (a tuner's trial)", "skipped": " (skipped by a tuner)"}[kernel.role]
 
 
 def _grid(kernel: KernelReport) -> str:
