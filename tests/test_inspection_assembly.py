@@ -131,6 +131,8 @@ def test_what_makes_a_kernel_unfit_is_named(change: tuple[str, str], said: list[
         (256, 0, 4, 2, "registers"), (257, 0, 4, 1, "registers"), (512, 0, 4, 1, "registers"),
         # Two workgroups of 80 KB fill a compute unit's 160 KB; one of 81 KB leaves no room for a second.
         (32, 80 * 1024, 4, 2, "LDS"), (32, 81 * 1024, 4, 1, "LDS"), (32, 161 * 1024, 4, 0, "LDS"),
+        # LDS is given out 2,048 bytes at a time: 26 granules fit three times into 80, and a byte more makes it 27.
+        (32, 26 * 2048, 4, 3, "LDS"), (32, 26 * 2048 + 1, 4, 2, "LDS"),
         # A workgroup of 8 waves takes two of a SIMD's places at once: 7 places hold 3 of them.
         (72, 0, 8, 6, "registers"), (264, 0, 8, 0, "registers"),
     ],
@@ -147,6 +149,8 @@ def test_waves_a_simd(registers: int, lds: int, waves: int, resident: int, limit
         (32, 0, 8, 64, "nothing"), (33, 0, 8, 48, "registers"), (64, 0, 8, 32, "registers"),
         (255, 0, 8, 8, "registers"), (128, 0, 4, 16, "registers"), (32, 113 * 1024, 4, 8, "shared memory"),
         (32, 114 * 1024, 4, 4, "shared memory"), (32, 227 * 1024, 4, 4, "shared memory"), (16, 0, 1, 32, "blocks"),
+        # 21 warps of 96 registers would fill the multiprocessor, but each of its 4 sub-cores holds 5.
+        (96, 0, 1, 20, "registers"), (96, 0, 2, 20, "registers"), (96, 0, 4, 20, "registers"),
     ],
 )  # fmt: skip
 def test_warps_a_multiprocessor(registers: int, shared: int, warps: int, resident: int, limit: str) -> None:
