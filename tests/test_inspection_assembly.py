@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.inspection.assembly import parse
+from harness.inspection.assembly import Instruction, parse
 from harness.inspection.facts import amd_facts
 from harness.inspection.occupancy import amd_occupancy, nvidia_occupancy
 
@@ -39,6 +39,12 @@ planted:
 \ts_endpgm
 .Lfunc_end0:
 \t.size\tplanted, .Lfunc_end0-planted
+\t.section\t.rodata,"a",@progbits
+\t.amdhsa_kernel planted
+\t\t.amdhsa_kernarg_size 80
+\t\t.amdhsa_accum_offset 12 ; a comment
+\t\t.amdhsa_next_free_sgpr max(totalnumsgprs, 8)
+\t.end_amdhsa_kernel
 \t.section\t.AMDGPU.csdata
 \t.amdgpu_metadata
 ---
@@ -71,6 +77,50 @@ def test_instructions_stand_in_order_with_their_source_lines() -> None:
     assert next(each for each in code.instructions if each.mnemonic.startswith("buffer")).operands == (
         "v[0:3], v4, s[0:3], 0 offen"
     )
+
+
+def test_the_directives_that_set_the_kernel_up_are_read_with_it() -> None:
+    assert parse(TEXT).descriptor == {
+        "kernarg_size": 80, "accum_offset": 12, "next_free_sgpr": "max(totalnumsgprs, 8)",
+    }  # fmt: skip
+    assert parse(TEXT.replace(".amdhsa_kernel planted", ".amdhsa_kernel another")).descriptor == {}
+
+
+@pytest.mark.parametrize(
+    ("operands", "arguments", "modifiers"),
+    [
+        ("", (), {}),
+        ("0", ("0",), {}),
+        (".LBB0_2", (".LBB0_2",), {}),
+        ("v[0:3], v4, s[0:3], 0 offen offset:16", ("v[0:3]", "v4", "s[0:3]", "0"), {"offen": "", "offset": "16"}),
+        ("v[0:1], off offset:-16 nt", ("v[0:1]", "off"), {"offset": "-16", "nt": ""}),
+        ("vmcnt(0) lgkmcnt(3)", (), {"vmcnt": "0", "lgkmcnt": "3"}),
+        ("hwreg(HW_REG_MODE, 23, 1), 1", ("hwreg(HW_REG_MODE, 23, 1)", "1"), {}),
+        ("v1, -|v2|, v3 op_sel:[0,1,0] clamp", ("v1", "-|v2|", "v3"), {"op_sel": "[0,1,0]", "clamp": ""}),
+        ("v1, v2 quad_perm:[1,0,3,2] row_mask:0xf", ("v1", "v2"), {"quad_perm": "[1,0,3,2]", "row_mask": "0xf"}),
+        ("v1, v2 offset:swizzle(QUAD_PERM,0,1,2,3)", ("v1", "v2"), {"offset": "swizzle(QUAD_PERM,0,1,2,3)"}),
+        ("a[0:3], v[0:7], v[8:15], 0 cbsz:4 blgp:2", ("a[0:3]", "v[0:7]", "v[8:15]", "0"), {"cbsz": "4", "blgp": "2"}),
+    ],
+)
+def test_operands_are_told_from_modifiers(operands: str, arguments: tuple[str, ...], modifiers: dict[str, str]) -> None:
+    instruction = Instruction("v_any", operands, None)
+    assert instruction.arguments == arguments
+    assert instruction.modifiers == modifiers
+
+
+@pytest.mark.parametrize(
+    ("operands", "said"),
+    [
+        ("v0,, v1", "an operand is missing"),
+        ("v0 clamp, v1", "stands before the last operand"),
+        ("v0, v1 mul:2 mul:4", "is not understood"),
+        ("v0, v1 &", "is not understood"),
+        ("v[0:1, v2", "brackets do not match"),
+    ],
+)
+def test_operands_of_another_form_are_refused(operands: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        _ = Instruction("v_any", operands, None).modifiers
 
 
 def test_blocks_end_at_branches_and_begin_at_their_targets() -> None:

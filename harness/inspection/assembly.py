@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from harness.inspection.operands import split_operands
 
 _LABEL = re.compile(r"^([.\w$]+):")
 _LOC = re.compile(r"^\s+\.loc\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r"^\s+\.file\s+(\d+)\s+(?:\"[^\"]*\"\s+)?\"([^\"]+)\"", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s+([a-z]\w+)\s*(.*)$")
 _METADATA = re.compile(r"^\s*\.amdgpu_metadata\n(.*?)^\s*\.end_amdgpu_metadata", re.MULTILINE | re.DOTALL)
+_DESCRIPTOR = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)\n(.*?)^\s*\.end_amdhsa_kernel", re.MULTILINE | re.DOTALL)
+_DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+([^;\n]+?)\s*(?:;.*)?$", re.MULTILINE)
 _ENDS = ("s_endpgm", "s_setpc_b64", "s_trap")
 
 
@@ -28,6 +32,16 @@ class Instruction:
     operands: str
     line: int | None
     file: str | None = None
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """The operands one by one, modifiers left out. Raises ValueError where they are not understood."""
+        return split_operands(self.operands)[0]
+
+    @cached_property
+    def modifiers(self) -> Mapping[str, str]:
+        """Name → text of the value, '' for a flag. Raises ValueError where they are not understood."""
+        return split_operands(self.operands)[1]
 
 
 @dataclass(frozen=True)
@@ -48,11 +62,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class Assembly:
-    """One kernel. metadata: the amdhsa entry of the kernel, keys without their leading dot."""
+    """One kernel.
+
+    metadata: the amdhsa entry of the kernel, keys without their leading dot. descriptor: the .amdhsa_ directives, which
+    set up its registers and modes; a number, or the text where LLVM prints an expression.
+    """
 
     name: str
     blocks: tuple[Block, ...]
     metadata: Mapping[str, Any]
+    descriptor: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def instructions(self) -> Iterator[Instruction]:
@@ -116,7 +135,20 @@ def parse(text: str) -> Assembly:
         raise ValueError(f"expected the assembly of one kernel, found {len(kernels)}")
     metadata = {key.lstrip("."): value for key, value in kernels[0].items()}
     name = str(metadata["name"])
-    return Assembly(name, tuple(_blocks(text, name)), metadata)
+    return Assembly(name, tuple(_blocks(text, name)), metadata, _descriptor(text, name))
+
+
+def _descriptor(text: str, name: str) -> dict[str, int | str]:
+    """The directives between .amdhsa_kernel and its end; none where the text has no such block."""
+    held = next((found[2] for found in _DESCRIPTOR.finditer(text) if found[1] == name), "")
+    return {key: _number(value) for key, value in _DIRECTIVE.findall(held)}
+
+
+def _number(text: str) -> int | str:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
 
 
 def _blocks(text: str, name: str) -> Iterator[Block]:
