@@ -47,6 +47,15 @@ def test_each_term_is_what_the_hand_makes_it() -> None:
     assert found.estimate == pytest.approx(launches + longest + terms.rest + LATENCY_NS)
 
 
+@pytest.mark.parametrize("role", ["trial", "skipped"])
+def test_what_a_tuner_only_tries_takes_no_time(role: str) -> None:
+    plain = inspection()
+    (kernel,) = plain.kernels
+    tried = replace(kernel, launches=(Launch("s", (256,), {}, role=role),))
+    assert estimate_shapes(replace(plain, kernels=(kernel, tried))) == estimate_shapes(plain)
+    assert estimate_shapes(replace(plain, kernels=(tried,))) == []
+
+
 def test_twice_the_bytes_are_twice_the_turns() -> None:
     (once,), (twice,) = estimate_shapes(inspection()), estimate_shapes(inspection(needed=2 * NEEDED))
     assert twice.launches[0].iterations == 2 * once.launches[0].iterations
