@@ -60,6 +60,9 @@ class ScriptedBench:
     def __post_init__(self) -> None:
         self._times, self._exposed = iter(self.times_ns), iter(self.exposed_ns)
 
+    def start(self) -> None:
+        """There is no process to start."""
+
     def put(self, data: Any, deadline: Deadline, slot: str = "inputs", *, counted: bool = False) -> None:
         """Take the inputs of the next calls."""
         self.inputs.append(data)

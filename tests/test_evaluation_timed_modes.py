@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from scripted_bench import FAKE_GPU, ScriptedBench, right
 
-from harness.errors import WorkerFailed
+from harness.errors import MissingCapability, WorkerFailed
 from harness.evaluation import evaluate as evaluate_module
 from harness.evaluation import protocol
 from harness.evaluation.child import SubmissionError
@@ -16,6 +16,7 @@ from harness.evaluation.evaluate import Request, evaluate
 from harness.evaluation.protocol import DeadlinePassed
 from harness.evaluation.referee import Referee
 from harness.timing.clear import CLEAR_BYTES
+from harness.timing.statistics import StopRule
 
 KERNEL = "def custom_kernel(data):\n    return data\n"
 
@@ -106,8 +107,8 @@ def test_leaderboard_mode_moves_the_seed_by_13_for_every_timed_call(run, affine,
     expected = [affine.shapes[0].case.with_secret_seed(3)]  # the warm-up
     for shape in affine.shapes:
         first = shape.case.with_secret_seed(3)
-        # The judged call, three on the queued clock, and 30 on the exposed one.
-        expected += [first.with_seed_plus(13 * step) for step in range(1 + 3 + 30)]
+        # The judged call and three on the queued clock; the exposed clock's calls take the last inputs again.
+        expected += [first.with_seed_plus(13 * step) for step in range(1 + 3)]
     drawn = [referee.draw(case).data[0] for case in expected]
     assert len(bench.inputs) == len(drawn)
     assert all(given[0].equal(tensor) for given, tensor in zip(bench.inputs, drawn, strict=True))
@@ -286,3 +287,50 @@ def test_there_is_no_score_when_some_benchmarks_were_left_out_or_failed(run):
     result = run(wide_is_wrong)
     assert [case.status for case in result.cases] == ["pass", "pass", "fail"]
     assert result.score_ns is None
+
+
+@pytest.mark.parametrize("mode", ["benchmark", "leaderboard"])
+def test_processes_share_a_cases_timed_calls_and_their_samples_are_put_together(affine, submit, monkeypatch, mode):
+    benches = [ScriptedBench(times_ns=itertools.repeat(time_ns)) for time_ns in (100.0, 102.0)]
+    waiting, heard = list(benches), []
+    monkeypatch.setattr(evaluate_module, "Bench", lambda folder, machine: waiting.pop(0))
+    result = evaluate(
+        affine,
+        submit(KERNEL),
+        Request(mode, processes=2),
+        machine=FAKE_GPU,
+        listener=lambda index, count, case, label: case is not None and heard.append(case),
+    )
+    assert result.passed
+    # Equal times in each process: three runs are enough in both.
+    assert [case.samples_ns for case in result.cases] == [(100.0,) * 3 + (102.0,) * 3] * 3
+    assert [case.timing.mean for case in result.cases] == [pytest.approx(101.0)] * 3
+    assert [len(case.exposed_ns) for case in result.cases] == [15 + 15] * 3
+    assert heard == list(result.cases)
+
+
+def test_a_case_that_fails_in_any_process_fails(affine, submit, monkeypatch):
+    for wrong in range(2):
+        benches = [ScriptedBench(times_ns=itertools.repeat(100.0)) for _ in range(2)]
+        benches[wrong].kernel = lambda data: data[0] * 0
+        monkeypatch.setattr(evaluate_module, "Bench", lambda folder, machine, waiting=benches: waiting.pop(0))
+        result = evaluate(affine, submit(KERNEL), Request("benchmark", processes=2), machine=FAKE_GPU)
+        assert [case.status for case in result.cases] == ["fail"] * 3
+
+
+@pytest.mark.parametrize(("mode", "machine"), [("test", FAKE_GPU), ("benchmark", None)])
+def test_several_processes_are_refused_where_nothing_is_timed(affine, submit, mode, machine):
+    with pytest.raises(MissingCapability, match="--processes 3"):
+        evaluate(affine, submit(KERNEL), Request(mode, processes=3), machine=machine)
+
+
+def test_a_rule_that_is_shared_takes_about_as_many_runs_in_all():
+    rule = StopRule(100, 10e6)
+    assert rule.shared_by(1) == rule
+    assert rule.shared_by(4) == StopRule(25, 2.5e6, 30e9, 0.002)
+
+
+def test_what_a_run_took_is_told_by_its_parts(run):
+    result = run(ScriptedBench(times_ns=steady(12, 5.0)))
+    assert 0 <= result.first_calls_s + result.timed_calls_s <= result.duration_s
+    assert result.own_s == pytest.approx(result.duration_s - result.first_calls_s - result.timed_calls_s)

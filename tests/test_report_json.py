@@ -22,7 +22,8 @@ TIMING_KEYS = CASE_KEYS[-12:]
 EMPTY = EmptyTimes(queued=1300.0, queued_launch=3100.0, exposed=6000.0, exposed_launch=9000.0)
 KEYS = [
     "file", "mode", "device", "check", "score_ns", "notes", "bandwidth", "clear_bytes", "empty_queued_ns",
-    "empty_queued_launch_ns", "empty_exposed_ns", "empty_exposed_launch_ns", "cases",
+    "empty_queued_launch_ns", "empty_exposed_ns", "empty_exposed_launch_ns", "processes", "duration_s",
+    "first_calls_s", "timed_calls_s", "cases",
 ]  # fmt: skip
 
 

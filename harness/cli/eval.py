@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,13 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Stop after this long, keeping what was measured.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 16),
+    default=1,
+    show_default=True,
+    help="Share a case's timed calls among so many fresh processes, each of which has a launch cost of its own.",
+)
 @declaration_options
 @problem_option
 @json_option
@@ -67,6 +76,7 @@ def command(
     clear: str | None,
     report_file: str | None,
     limit: float | None,
+    processes: int,
     kv: str | None,
     rounding: str | None,
     problem_root: Path | None,
@@ -86,6 +96,7 @@ def command(
     from harness.report.tables import print_evaluation
     from harness.targets.machine import open_machine
 
+    began_s = time.monotonic()
     output = Output(json_target)
     if profiler != "torch" and mode != "profile":
         raise click.UsageError(f"--profiler {profiler} is for --mode profile, not --mode {mode}")
@@ -102,9 +113,12 @@ def command(
         declaration=declaration_of(kv, rounding),
         clear_bytes=clear_bytes(clear),
         profiler=profiler,
+        processes=processes,
     )
     machine = open_machine(device)
-    options = {"clear": clear, "seed": seed, "limit_s": limit, "kv": kv, "rounding": rounding}
+    options = {
+        "clear": clear, "seed": seed, "limit_s": limit, "kv": kv, "rounding": rounding, "processes": processes,
+    }  # fmt: skip
     with (
         recording(problem, machine, "eval", output.say, mode, options) as recorder,
         case_progress(output.errors) as shown,
@@ -116,6 +130,7 @@ def command(
                 recorder.case(variant, result, label)
 
         evaluation = evaluate(problem, variant, request, machine=machine, listener=listen)
+    evaluation = replace(evaluation, duration_s=time.monotonic() - began_s)
     print_evaluation(output.console, evaluation)
     if report_file is not None:
         write_file(Path(report_file), platform_text(evaluation))

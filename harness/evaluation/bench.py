@@ -76,16 +76,24 @@ class Bench:
     def __init__(self, folder: RunFolder, machine: Machine) -> None:
         self._folder, self._machine = folder, machine
         self._child: Child | None = None
+        self._loaded = False
         self._slots: dict[str, _Slot] = {}
         self._printed: list[tuple[str, str]] = []
         self.has_entries = False
 
+    def start(self) -> None:
+        """Start the child, which imports torch meanwhile and leaves the device alone until it loads the submission."""
+        if self._child is None:
+            self._child = Child(self._folder, interpret=not self._machine.on_gpu)
+
     def load(self, deadline: Deadline) -> None:
-        """Start the child and import the submission, unless that has been done and it lives."""
-        if self._child is not None:
+        """Import the submission in the child, unless that has been done and it lives."""
+        if self._loaded:
             return
-        child = Child(self._folder, interpret=not self._machine.on_gpu)
-        self._child = child
+        self.start()
+        child = self._child
+        assert child is not None
+        self._loaded = True
         try:
             answer, _ = child.request("load", deadline.earlier_of(Deadline.after(LOAD_LIMIT_S)))
             self.has_entries = bool(answer.get("entries"))
@@ -279,7 +287,7 @@ class Bench:
 
     def close(self) -> None:
         """End the child; a later `put` starts another."""
-        child, self._child = self._child, None
+        child, self._child, self._loaded = self._child, None, False
         slots = list(self._slots.values())
         self._slots.clear()
         for slot in slots:

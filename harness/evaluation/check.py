@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from harness.checking.probes import PROBE_NAMES, PROBES
@@ -16,7 +16,7 @@ from harness.checking.verdict import ExactVerdict, OfficialVerdict
 from harness.errors import UnknownName, WorkerFailed
 from harness.evaluation.bench import Bench
 from harness.evaluation.referee import Draw, Referee
-from harness.evaluation.run_folder import RunFolder, run_folder
+from harness.evaluation.run_folder import run_folder
 from harness.evaluation.situation import BenchSubject, ShapeSituation
 from harness.problem.problem import Problem, Shape
 from harness.problem.variant import Variant
@@ -102,13 +102,22 @@ def check_file(
     BrokenSubmission for a declaration that the problem cannot read; what the submission does is in the result.
     """
     Referee(problem, variant, machine, declaration).load()
-    with run_folder(problem, variant) as folder, _at_once(machine, len(shapes)) as pool:
+    with (
+        run_folder(problem, variant) as folder,
+        ExitStack() as open_benches,
+        _at_once(machine, len(shapes)) as pool,
+    ):
+        benches = {shape.label: open_benches.enter_context(Bench(folder, machine)) for shape in shapes}
+        if machine.on_gpu:
+            for bench in benches.values():
+                # Shapes are checked one by one there; their processes import torch meanwhile.
+                bench.start()
 
         def run(shape: Shape) -> ShapeCheck:
             others = tuple(other for other in (*shapes, *other_shapes) if other.label != shape.label)
             referee = Referee(problem, variant, machine, declaration)
             seeds = _seeds(None if seed is None else f"{seed}, {shape.label}")
-            check = _ShapeRun(referee, variant, machine, folder, shape, others, seeds, listener)
+            check = _ShapeRun(referee, variant, machine, benches[shape.label], shape, others, seeds, listener)
             result = check.run(probes, until_first_failure)
             finished(result)
             return result
@@ -151,7 +160,7 @@ class _ShapeRun:
     referee: Referee
     variant: Variant
     machine: Machine
-    folder: RunFolder
+    bench: Bench
     shape: Shape
     others: tuple[Shape, ...]
     seeds: Callable[[], int]
@@ -159,7 +168,7 @@ class _ShapeRun:
 
     def run(self, probes: Sequence[Probe], until_first_failure: bool) -> ShapeCheck:
         """Both verdicts in a fresh process, then the probes in the same one, or a new one after it died."""
-        with Bench(self.folder, self.machine) as bench:
+        with self.bench as bench:
             subject = BenchSubject(bench, self.shape.key)
             situation = ShapeSituation(
                 subject, self.referee, self.variant, self.shape, self.others, self.machine.on_gpu, self.seeds

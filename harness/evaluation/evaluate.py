@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from statistics import median
 
 from harness.checking.truth import Declaration
-from harness.errors import BrokenSubmission, BrokenTask, UnknownName, WorkerFailed
+from harness.errors import BrokenSubmission, BrokenTask, MissingCapability, UnknownName, WorkerFailed
 from harness.evaluation.bench import Bench
 from harness.evaluation.modes import CaseRun, Conditions
 from harness.evaluation.profile_run import Profiler, find_program, profile_under
@@ -23,7 +24,7 @@ from harness.targets import bandwidth
 from harness.targets.machine import Machine, open_machine
 from harness.timing.clear import CLEAR_BYTES, OFFICIAL_CLEAR_BYTES, check_official_clear_fits
 from harness.timing.clocks import Clock, EmptyTimes
-from harness.timing.statistics import score_ns
+from harness.timing.statistics import score_ns, statistics_of
 
 CALL_LIMIT_S = 300.0
 # Of each kind of empty call: with the default clear, 84 of them take about a third of a second.
@@ -38,6 +39,7 @@ class Request:
     secret_seed: combined with each case's seed as on the platform. clear_bytes: None for the platform's clear.
     limit_s: stop after this many seconds and keep what was measured; None for the task's own timeout.
     declaration: what the file reads and rounds to, for a file that declares nothing. profiler: of profile mode.
+    processes: fresh processes among which a timed mode shares a case's calls.
     """
 
     mode: Mode = "test"
@@ -49,6 +51,7 @@ class Request:
     call_limit_s: float = CALL_LIMIT_S
     declaration: Declaration | None = None
     profiler: Profiler = "torch"
+    processes: int = 1
 
 
 CaseListener = Callable[[int, int, CaseResult | None, str], None]
@@ -108,34 +111,35 @@ def evaluate(
     cases = [case.with_secret_seed(request.secret_seed) for case in cases]
     machine = machine or open_machine(request.device)
     timed = machine.on_gpu and request.mode in TIMED_MODES
+    if request.processes > 1 and not timed:
+        raise MissingCapability(
+            f"--processes {request.processes} shares timed calls among processes, and nothing is timed in mode "
+            f"{request.mode} on {machine.kind}; leave it out"
+        )
     if timed and request.clear_bytes is None:
         check_official_clear_fits(free_memory(), machine.gpu)
     program = find_program(request.profiler, machine)
     began = time.monotonic()
-    referee = Referee(problem, variant, machine, request.declaration)
-    limit_s = request.limit_s if request.limit_s is not None else problem.task.timeout_s(request.mode)
-    conditions = Conditions(
-        Deadline.after(limit_s), request.call_limit_s, request.clear_bytes, machine.on_gpu, bandwidth.measured_bandwidth
-    )
-    results: list[CaseResult] = []
-    stood_in = False
-    empty: EmptyTimes | None = None
-    with run_folder(problem, variant) as folder, Bench(folder, machine) as bench:
+    with run_folder(problem, variant) as folder, ExitStack() as open_benches:
+        benches = [open_benches.enter_context(Bench(folder, machine)) for _ in range(request.processes)]
+        for bench in benches:
+            # Each imports torch while the problem's modules are read and the first inputs drawn here.
+            bench.start()
+        referee = Referee(problem, variant, machine, request.declaration)
+        limit_s = request.limit_s if request.limit_s is not None else problem.task.timeout_s(request.mode)
+        conditions = Conditions(
+            Deadline.after(limit_s),
+            request.call_limit_s,
+            request.clear_bytes,
+            machine.on_gpu,
+            bandwidth.measured_bandwidth,
+            request.processes,
+        )
         profile = None if program is None else profile_under(request.profiler, program, folder, machine)
-        runs = [CaseRun(bench, referee, conditions, case, problem.shape_of(case), profile) for case in cases]
-        if runs:
-            runs[0].warm_up(request.mode)
-        for index, run in enumerate(runs):
-            label = run.shape.label if run.shape else run.case.spec
-            listener(index, len(runs), None, label)
-            result = _excused(run.run(request.mode), variant, machine)
-            stood_in |= run.stand_in
-            results.append(result)
-            if empty is None and result.timing is not None:
-                empty = empty_times(bench, conditions)
-            listener(index, len(runs), result, label)
-        bench.close()
-        stdout, stderr = bench.printed()
+        runs = [CaseRun(benches[0], referee, conditions, case, problem.shape_of(case), profile) for case in cases]
+        results, empty = _run_all(runs, benches, request.mode, lambda each: _excused(each, variant, machine), listener)
+        printed = [bench.printed() for bench in benches]
+    stood_in = any(run.stand_in for run in runs)
     return Evaluation(
         file=str(variant.path),
         source_hash=variant.source_hash,
@@ -144,11 +148,57 @@ def evaluate(
         cases=tuple(results),
         score_ns=_score(problem, request.mode, results),
         notes=_notes(machine, results, stood_in, conditions),
-        stdout=stdout,
-        stderr=stderr,
+        stdout="".join(out for out, _ in printed),
+        stderr="".join(err for _, err in printed),
         duration_s=time.monotonic() - began,
+        first_calls_s=sum(run.first_calls_s for run in runs),
+        timed_calls_s=sum(run.timed_calls_s for run in runs),
+        processes=request.processes,
         empty=empty,
         clear_bytes=(OFFICIAL_CLEAR_BYTES if request.clear_bytes is None else request.clear_bytes) if timed else None,
+    )
+
+
+def _run_all(
+    runs: Sequence[CaseRun],
+    benches: Sequence[Bench],
+    mode: Mode,
+    excused: Callable[[CaseResult], CaseResult],
+    listener: CaseListener,
+) -> tuple[list[CaseResult], EmptyTimes | None]:
+    """Every case in every process, and what the clocks show of nothing; the last process's results are all of them."""
+    results: list[CaseResult] = []
+    empty: EmptyTimes | None = None
+    if runs:
+        runs[0].warm_up(mode)
+    for bench in benches:
+        for index, run in enumerate(runs):
+            label = run.shape.label if run.shape else run.case.spec
+            listener(index, len(runs), None, label)
+            run.bench = bench
+            result = excused(run.run(mode))
+            if bench is benches[0]:
+                results.append(result)
+            else:
+                results[index] = pooled(results[index], result)
+            if empty is None and result.timing is not None:
+                empty = empty_times(bench, run.conditions)
+            if bench is benches[-1]:
+                listener(index, len(runs), results[index], label)
+        bench.close()
+    return results, empty
+
+
+def pooled(earlier: CaseResult, later: CaseResult) -> CaseResult:
+    """One case from two processes: the samples of both, or the failure of whichever failed."""
+    if earlier.status != "pass" or later.status != "pass":
+        return earlier if earlier.status != "pass" else later
+    samples_ns = (*earlier.samples_ns, *later.samples_ns)
+    return replace(
+        earlier,
+        samples_ns=samples_ns,
+        exposed_ns=(*earlier.exposed_ns, *later.exposed_ns),
+        timing=statistics_of(samples_ns) if samples_ns else None,
     )
 
 

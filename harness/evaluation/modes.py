@@ -37,7 +37,7 @@ class Conditions:
 
     call_limit_s: a call that takes longer is a hang. clear_bytes: written before each timed call, None for the
     platform's own clear. deadline: when everything must stop; what was measured by then is kept. bandwidth: measures
-    bytes a second of this device, for the byte floor.
+    bytes a second of this device, for the byte floor. processes: how many share a case's timed calls.
     """
 
     deadline: Deadline
@@ -45,6 +45,7 @@ class Conditions:
     clear_bytes: int | None
     timed: bool
     bandwidth: Callable[[], float]
+    processes: int = 1
 
     def call_deadline(self) -> Deadline:
         """When the call that starts now must have answered."""
@@ -55,7 +56,8 @@ class Conditions:
 class CaseRun:
     """One case under way: `run` never raises for what a submission does.
 
-    profile: how profile mode looks at a call; None for torch's profiler in the child.
+    profile: how profile mode looks at a call; None for torch's profiler in the child. first_calls_s, timed_calls_s:
+    wall time so far in first calls, where the submission compiles, and in timed ones with their clears.
     """
 
     bench: Bench
@@ -65,6 +67,8 @@ class CaseRun:
     shape: Shape | None
     profile: Profile | None = None
     stand_in: bool = False
+    first_calls_s: float = 0.0
+    timed_calls_s: float = 0.0
 
     def run(self, mode: str) -> CaseResult:
         """The case's result in this mode."""
@@ -93,7 +97,7 @@ class CaseRun:
         try:
             draw = self.referee.draw(self.case)
             self.bench.put(draw.data, self.conditions.call_deadline())
-            if not self.bench.call(self.conditions.call_deadline()).stand_in:
+            if not self._call().stand_in:
                 self._loop(WARMUP[mode], lambda: self._timed_call().time_ns or 0.0)
         except WorkerFailed:
             # The case itself follows and reports what is wrong.
@@ -105,9 +109,15 @@ class CaseRun:
         return self.shape.key if self.shape is not None and sliced else None
 
     def _first_call(self) -> Call:
-        deadline = self.conditions.call_deadline()
-        self.bench.put(self._draw.data, deadline)
-        return self.bench.call(deadline, self._key)
+        self.bench.put(self._draw.data, self.conditions.call_deadline())
+        return self._call(self._key)
+
+    def _call(self, key: tuple[Any, ...] | None = None) -> Call:
+        began_s = time.monotonic()
+        try:
+            return self.bench.call(self.conditions.call_deadline(), key)
+        finally:
+            self.first_calls_s += time.monotonic() - began_s
 
     def _judged(self, result: CaseResult, call: Call, draw: Draw | None = None) -> CaseResult:
         draw = draw or self._draw
@@ -129,26 +139,26 @@ class CaseRun:
         return self.conditions.timed and not self.stand_in
 
     def _timed_call(self, clock: Clock = "queued") -> Call:
+        began_s = time.monotonic()
         call = self.bench.time(self.conditions.call_deadline(), self.conditions.clear_bytes, clock=clock)
+        self.timed_calls_s += time.monotonic() - began_s
         self.stand_in |= call.stand_in
         return call
 
     def _repeat_on_same_inputs(self, result: CaseResult) -> CaseResult:
         def once(clock: Clock) -> float | CaseResult:
-            call = self._timed_call(clock)
-            exact = self.referee.exact(self._draw, call.output)
-            if exact.status == "fail":
-                reason = f"a timed call was wrong; exact: {exact.detail}"
-                return replace(result, status="fail", exact=exact, reason=reason)
-            return call.time_ns or 0.0
+            return self._exact_time(result, self._timed_call(clock), self._draw)
 
         return self._measure(result, MEASURED["benchmark"], once)
 
     def _repeat_on_fresh_inputs(self, result: CaseResult) -> CaseResult:
-        case = self.case
+        case, draw = self.case, self._draw
 
         def once(clock: Clock) -> float | CaseResult:
-            nonlocal case
+            nonlocal case, draw
+            if clock == "exposed":
+                # No part of the platform's mode: these calls take the last inputs again.
+                return self._exact_time(result, self._timed_call(clock), draw)
             case = case.with_seed_plus(SEED_STEP)
             draw = self.referee.draw(case)
             self.bench.put(draw.data, self.conditions.call_deadline())
@@ -160,6 +170,14 @@ class CaseRun:
 
         return self._measure(result, MEASURED["leaderboard"], once)
 
+    def _exact_time(self, result: CaseResult, call: Call, draw: Draw) -> float | CaseResult:
+        """A timed call's nanoseconds or, where its output is wrong, the failed result."""
+        exact = self.referee.exact(draw, call.output)
+        if exact.status == "fail":
+            reason = f"a timed call was wrong; exact: {exact.detail}"
+            return replace(result, status="fail", exact=exact, reason=reason)
+        return call.time_ns or 0.0
+
     def _measure(self, result: CaseResult, rule: StopRule, once: Callable[[Clock], float | CaseResult]) -> CaseResult:
         """The platform's loop on the queued clock, then a few calls on the exposed one.
 
@@ -167,7 +185,7 @@ class CaseRun:
         """
         if not self._timed:
             return result
-        samples, ended = self._loop(rule, lambda: once("queued"))
+        samples, ended = self._loop(rule.shared_by(self.conditions.processes), lambda: once("queued"))
         exposed: list[float] = []
         if ended is None:
             exposed, ended = self._exposed(once)
@@ -183,7 +201,7 @@ class CaseRun:
         self, once: Callable[[Clock], float | CaseResult]
     ) -> tuple[list[float], CaseResult | WorkerFailed | None]:
         """Samples of the exposed clock; none where the limit of time came first, which is no failure of the case."""
-        samples, ended = self._loop(EXPOSED, lambda: once("exposed"))
+        samples, ended = self._loop(EXPOSED.shared_by(self.conditions.processes), lambda: once("exposed"))
         came_first = isinstance(ended, DeadlinePassed) and self.conditions.deadline.passed
         return samples, None if came_first else ended
 

@@ -68,7 +68,8 @@ class Evaluation:
     notes: sentences that must be read with the result (interpreted, stand-in, cut short by a limit …).
     stdout, stderr: what the submission printed, cut to a bounded length. duration_s: wall time of the run.
     empty: what the clocks showed without a submission, in the same child; None where nothing was timed.
-    clear_bytes: written before each timed call.
+    clear_bytes: written before each timed call. first_calls_s, timed_calls_s: the parts of duration_s that went to
+    first calls, where a submission compiles, and to timed ones with their clears. processes: how many shared those.
     """
 
     file: str
@@ -84,6 +85,14 @@ class Evaluation:
     stages: tuple[Evaluation, ...] = field(default=())
     empty: EmptyTimes | None = None
     clear_bytes: int | None = None
+    first_calls_s: float = 0.0
+    timed_calls_s: float = 0.0
+    processes: int = 1
+
+    @property
+    def own_s(self) -> float:
+        """Seconds that the toolkit took for itself: starting, inputs, verdicts and the bandwidth."""
+        return self.duration_s - self.first_calls_s - self.timed_calls_s
 
     @property
     def passed(self) -> bool:

@@ -9,9 +9,10 @@ verdicts: "pass", "fail", "not checked"), `error` (relative error of the exact v
 `floor_ns` (the time that this takes at `bandwidth`) and `floor_share` (`floor_ns` over `queued_median`). Beside the
 cases: `bandwidth` (bytes a second that a reading kernel got in this run), `clear_bytes` (written before each timed
 call), and the medians of empty calls in nanoseconds, `empty_queued_ns` and `empty_exposed_ns` with nothing in them,
-`empty_queued_launch_ns` and `empty_exposed_launch_ns` with one trivial kernel. A figure that does not exist is null:
-all of these where no real device was timed, `std` and `err` after a single run, the floor where the problem does not
-say what a kernel must move. docs/measuring.md says how each is measured.
+`empty_queued_launch_ns` and `empty_exposed_launch_ns` with one trivial kernel; `processes` that shared the timed calls;
+and in seconds `duration_s`, with `first_calls_s` (where a submission compiles) and `timed_calls_s` in it. A figure that
+does not exist is null: all of these where no real device was timed, `std` and `err` after a single run, the floor where
+the problem does not say what a kernel must move. docs/measuring.md says how each is measured.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "score_ns": _figure(evaluation.score_ns),
         "notes": list(evaluation.notes),
         **_conditions(stages[-1]),
+        "processes": stages[-1].processes,
+        **{
+            key: _figure(round(getattr(stages[-1], key), 3)) for key in ("duration_s", "first_calls_s", "timed_calls_s")
+        },
         "cases": [_case(case) for case in cases],
     }
 

@@ -93,7 +93,7 @@ def score_line(evaluation: Evaluation) -> str:
 
 
 def clock_lines(evaluation: Evaluation) -> list[str]:
-    """What the times are to be read against: empty calls of both clocks, the clear and the bandwidth of the floor."""
+    """What the times are to be read against: empty calls of both clocks, the clear, the bandwidth, and the cost."""
     lines = []
     for stage in evaluation.stages or (evaluation,):
         if stage.empty is not None:
@@ -109,7 +109,15 @@ def clock_lines(evaluation: Evaluation) -> list[str]:
                 f"floor: the bytes of the declared inputs at {floors[0].bandwidth / 1e12:.2f} TB/s, which a reading "
                 f"kernel got in this run; {stage.clear_bytes / 1e9:.1f} GB written before each call"
             )
-    return list(dict.fromkeys(lines))
+    lines = list(dict.fromkeys(lines))
+    if lines and evaluation.duration_s:
+        among = f" of {evaluation.processes} processes" if evaluation.processes > 1 else ""
+        lines.append(
+            f"took {evaluation.duration_s:.1f} s: {evaluation.timed_calls_s:.1f} in timed calls{among} and their "
+            f"clears, {evaluation.first_calls_s:.1f} in first calls, where it compiles, {evaluation.own_s:.1f} in "
+            "starting, inputs and verdicts"
+        )
+    return lines
 
 
 def _why_no_score(evaluation: Evaluation, cases: Sequence[CaseResult]) -> str:

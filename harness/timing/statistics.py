@@ -52,6 +52,15 @@ class StopRule:
     wall_ns: float = 120e9
     relative_error: float = 0.001
 
+    def shared_by(self, processes: int) -> StopRule:
+        """The rule of each of so many processes whose samples are put together: about as many as one would take."""
+        return StopRule(
+            math.ceil(self.max_runs / processes),
+            self.max_time_ns / processes,
+            self.wall_ns / processes,
+            self.relative_error * math.sqrt(processes),
+        )
+
     def reached(self, samples_ns: Sequence[float], wall_ns: float) -> bool:
         """Whether to stop after these samples, `wall_ns` after the loop began."""
         if len(samples_ns) >= self.max_runs:
