@@ -157,6 +157,19 @@ def test_machine_code_is_read_with_its_loops() -> None:
     assert (rest.memory_bytes, rest.matrix_clocks) == (512, 0)
 
 
+@pytest.mark.parametrize(
+    ("instruction", "bytes_a_thread"),
+    [
+        ("LDSM.16.M88", 4), ("LDSM.16.M88.2", 8), ("LDSM.16.MT88.4", 16), ("STSM.16.M88.4", 16), ("STSM.16.MT88", 4),
+        ("LDS", 4), ("LDS.128", 16), ("LDS.U.64", 8), ("LDS.U8", 1), ("STS.U16", 2), ("STS.64", 8), ("LDSX", 0),
+    ],
+)  # fmt: skip
+def test_each_access_to_shared_memory_is_worth_what_it_moves(instruction: str, bytes_a_thread: int) -> None:
+    loop, _ = nvidia_work(parse_sass(SASS.replace("LDSM.16.MT88.4", instruction)))
+    assert loop is not None
+    assert loop.shared_bytes == 32 * bytes_a_thread
+
+
 def test_a_tma_load_does_not_say_its_bytes() -> None:
     loop, _ = nvidia_work(parse_sass(SASS.replace("LDGSTS.E.BYPASS.128 [R5]", "UTMALDG.2D [UR8]")))
     assert loop is not None

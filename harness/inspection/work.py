@@ -139,8 +139,9 @@ def _sass_load_width(name: str) -> int:
 
 
 def _sass_shared_width(name: str) -> int:
-    if name.startswith("LDSM"):
-        return 4 * int(name.rpartition(".")[2]) if name[-1].isdigit() else 4
+    # ldmatrix and stmatrix: 1, 2 or 4 matrices of 8×8 times 16 bits, 4 bytes a thread each.
+    if found := re.match(r"(?:LDSM|STSM)\..*88(?:\.([24]))?(?:\.|$)", name):
+        return 4 * int(found[1] or 1)
     return _sass_width(name) if re.match(r"(?:LDS|STS)\b", name) else 0
 
 
