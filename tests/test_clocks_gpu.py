@@ -140,20 +140,18 @@ def test_the_read_bandwidth_is_steady_and_no_less_than_a_copys(cuda):
 
 @pytest.fixture(scope="module")
 def repeated(cuda) -> list[Evaluation]:
-    """The portable variant of this project, five times, on four shapes from the smallest to the largest."""
+    """The portable variant of this project, five times in eight processes, on four shapes from the smallest up."""
     root = HERE.parent
     problem, variant = open_problem(root), read_variant(root / "variants" / "portable.py")
-    return [evaluate(problem, variant, Request("benchmark", shapes="S1,S3,S6,S8")) for _ in range(5)]
+    return [evaluate(problem, variant, Request("benchmark", shapes="S1,S3,S6,S8", processes=8)) for _ in range(5)]
 
 
 @pytest.mark.gpu
 def test_medians_of_five_runs_agree_within_one_percent(repeated):
     for cases in zip(*(run.cases for run in repeated), strict=True):
         medians = [case.queued_median_ns for case in cases]
-        # Child processes differ by a fixed 0.2 to 0.3 µs a launch, empty launches too, at equal clocks: 0.6 µs seen
-        # for the two kernels of the small shapes. What is longer agrees within 1 %.
-        spread_ns = max(medians) - min(medians)
-        assert spread_ns < max(0.01 * min(medians), 800), (cases[0].shape, medians)
+        # One process is not enough for the small shapes: each has a launch cost of its own, 0.1 to 0.3 µs apart.
+        assert max(medians) - min(medians) < 0.01 * min(medians), (cases[0].shape, medians)
 
 
 @pytest.mark.gpu

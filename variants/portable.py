@@ -70,22 +70,20 @@ class Plan(NamedTuple):
 
 
 # Two blocks of 4 warps and 94 KB of shared memory on each of 132 multiprocessors.
-SM_90_HALVES = TilePlan(tile=64, warps=4, stages=3, programs=264)
 SM_90_QUARTERS = TilePlan(tile=64, warps=4, stages=3, programs=264, parts=4)
 MERGE = MergePlan(dims=256, warps=2)  # where no other was measured
-# The benchmark's shapes on sm_90, by (batch, KV length). Behind each plan is its median in µs, and the best with the
-# other number of parts. One NVIDIA H200, torch 2.11, Triton 3.6, 2026-12-01, by a scratch tuner; docs/lab-notes.md has
-# the protocol and more rows. Quarters were timed in a scratch kernel with this loop, but for one query a sequence and
-# without the power-of-two scale of q.
+# The benchmark's shapes on sm_90, by (batch, KV length). Behind each plan is the mean of this file in µs, and what the
+# nearest other plans took: one NVIDIA H200, torch 2.11, Triton 3.6, 2026-12-01, `harness eval --mode benchmark`. Halves
+# are medians of a scratch tuner on another such machine; docs/lab-notes.md has its protocol and more rows.
 SM_90_PLANS = {
-    (4, 1024): Plan(16, SM_90_QUARTERS, MergePlan(128, 1)),  # 12.24; halves 13.28 (16 splits, 64/4/4, 128/1)
-    (4, 8192): Plan(32, SM_90_QUARTERS, MergePlan(128, 4)),  # 22.32; halves 23.49 (32 splits, 64/4/3, 128/2)
-    (32, 1024): Plan(4, SM_90_HALVES, MergePlan(512, 2)),  # 23.26; quarters 23.63 (8 splits, 64/4/3, 256/2)
-    (32, 8192): Plan(8, SM_90_QUARTERS, MergePlan(512, 4)),  # 66.29; halves 79.70 (8 splits, 64/4/3, 512/2)
-    (64, 1024): Plan(2, SM_90_HALVES, MergePlan(512, 2)),  # 32.22; quarters 32.40 (4 splits, 64/4/3, 512/4)
-    (64, 8192): Plan(4, SM_90_QUARTERS, MergePlan(512, 4)),  # 117.70; halves 136.70 (4 splits, 64/4/3, 512/2)
-    (256, 1024): Plan(1, TilePlan(128, 8, 3, 132), MERGE),  # 75.63; 64/4/3 75.94; quarters were not tried
-    (256, 8192): Plan(2, SM_90_QUARTERS, MergePlan(512, 4)),  # 425.01; halves 440.83 (1 split, 128/8/3)
+    (4, 1024): Plan(16, SM_90_QUARTERS, MergePlan(128, 1)),  # 12.5; merge 256/2 13.3; tile 32 13.8; halves 13.3
+    (4, 8192): Plan(32, SM_90_QUARTERS, MergePlan(128, 4)),  # 22.5; merge 256/4 23.2; 64 splits 23.3; halves 23.5
+    (32, 1024): Plan(4, SM_90_QUARTERS, MergePlan(512, 2)),  # 21.7; 8 splits 22.4; halves 22.5
+    (32, 8192): Plan(8, SM_90_QUARTERS, MergePlan(512, 2)),  # 66.4; merge 512/4 67.7; 4 splits 88.0; halves 79.7
+    (64, 1024): Plan(4, SM_90_QUARTERS, MergePlan(512, 2)),  # 29.4; 2 splits 31.5; halves (2 splits) 31.5
+    (64, 8192): Plan(4, SM_90_QUARTERS, MergePlan(512, 2)),  # 115; merge 512/4 119; 2 splits 164; halves 137
+    (256, 1024): Plan(1, SM_90_QUARTERS, MERGE),  # 65.5; halves 75.5 (tile 128, 8 warps)
+    (256, 8192): Plan(1, SM_90_QUARTERS, MERGE),  # 412; 4 splits 423; 2 splits 426; halves 441 (tile 128, 8 warps)
 }
 # Every other shape and target, with split_count.
 TILES = {
