@@ -154,6 +154,7 @@ def test_profile_mode_judges_the_case_and_shows_the_tools_table(affine, submit, 
     program(tmp_path / "bin", "ncu", NCU)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(evaluate_module, "Bench", InProcess)
+    monkeypatch.chdir(tmp_path)  # the submission of these tests writes in the working folder, in process the user's
     # The driver's process sees no GPU: what it runs on the inputs is the same.
     result = evaluate(affine, submit(CALLS), Request("profile", profiler="ncu", shapes="S1"), machine=FAKE_GPU)
     (case,) = result.cases
