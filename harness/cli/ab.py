@@ -44,6 +44,7 @@ def command(
     from harness.compare.run import compare
     from harness.compare.table import print_comparison, print_provenance
     from harness.errors import MissingCapability, UnknownName
+    from harness.evaluation.ability import require_device
     from harness.evaluation.arms import arms_opener
     from harness.problem.problem import open_problem
     from harness.records.recorder import recording
@@ -64,6 +65,8 @@ def command(
     machine = open_machine(device)
     if not machine.on_gpu:
         raise MissingCapability("ab times kernels and needs a GPU; without one, `harness check` compares correctness")
+    for variant in (first, second):
+        require_device(variant, [shape.label for shape in both], machine)
     seed = secrets.randbelow(1 << 31) if seed is None else seed
     plan = Plan(tuple(shape.label for shape in both), blocks=blocks, processes=processes, seed=seed)
     opener = arms_opener(problem, first, second, machine, CLEAR_BYTES, seed)

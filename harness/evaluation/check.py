@@ -14,6 +14,7 @@ from harness.checking.probes.probe import Probe, ProbeResult, failed
 from harness.checking.truth import Declaration
 from harness.checking.verdict import ExactVerdict, OfficialVerdict
 from harness.errors import UnknownName, WorkerFailed
+from harness.evaluation.ability import require_device
 from harness.evaluation.bench import Bench
 from harness.evaluation.referee import Draw, Referee
 from harness.evaluation.run_folder import run_folder
@@ -101,6 +102,7 @@ def check_file(
     listener(label, step) is called before each step and finished(result) after each shape, from any thread. Raises
     BrokenSubmission for a declaration that the problem cannot read; what the submission does is in the result.
     """
+    require_device(variant, [shape.label for shape in shapes], machine)
     Referee(problem, variant, machine, declaration).load()
     with (
         run_folder(problem, variant) as folder,

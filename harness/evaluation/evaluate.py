@@ -10,6 +10,7 @@ from statistics import median
 
 from harness.checking.truth import Declaration
 from harness.errors import BrokenSubmission, BrokenTask, MissingCapability, UnknownName, WorkerFailed
+from harness.evaluation.ability import require_device
 from harness.evaluation.bench import Bench
 from harness.evaluation.modes import CaseRun, Conditions
 from harness.evaluation.profile_run import Profiler, find_program, profile_under
@@ -110,6 +111,7 @@ def evaluate(
         cases = choose_cases(problem, variant, request.mode, request.shapes)
     cases = [case.with_secret_seed(request.secret_seed) for case in cases]
     machine = machine or open_machine(request.device)
+    require_device(variant, [shape.label if (shape := problem.shape_of(case)) else None for case in cases], machine)
     timed = machine.on_gpu and request.mode in TIMED_MODES
     if request.processes > 1 and not timed:
         raise MissingCapability(

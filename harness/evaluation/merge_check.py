@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.checking.verdict import ExactVerdict, OfficialVerdict
 from harness.errors import WorkerFailed
+from harness.evaluation.ability import require_device
 from harness.evaluation.bench import Bench
 from harness.evaluation.protocol import Deadline, flatten, tensor_to_bytes
 from harness.evaluation.referee import Draw, Referee
@@ -52,6 +53,7 @@ def check_merge(
     listener: Callable[[MergedShape], None] = lambda result: None,
 ) -> list[MergedShape]:
     """Run the merged file and each shape's own variant on the same inputs. parts: shape label → variant."""
+    require_device(merged, parts, machine, "or merge without running it: --no-verify")
     referee = Referee(problem, merged, machine)
     results: list[MergedShape] = []
     with run_folder(problem, merged) as merged_folder, Bench(merged_folder, machine) as whole:
